@@ -1,0 +1,46 @@
+"""Time-series forecasting with a memory that decays as a power law.
+
+Names load when first used, so that `import fracts` stays light.
+"""
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fracts.baselines import Mean as Mean
+    from fracts.baselines import Naive as Naive
+    from fracts.baselines import SeasonalNaive as SeasonalNaive
+    from fracts.checks import FitWarning as FitWarning
+    from fracts.forecaster import FracForecaster as FracForecaster
+    from fracts.ridge import FracRidge as FracRidge
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "FitWarning": "fracts.checks",
+    "FracForecaster": "fracts.forecaster",
+    "FracRidge": "fracts.ridge",
+    "Mean": "fracts.baselines",
+    "Naive": "fracts.baselines",
+    "SeasonalNaive": "fracts.baselines",
+}
+_ROOMS = ("datasets", "kernels", "memory")
+
+__all__ = [*_HOMES, *_ROOMS]
+
+# A checkout made without symbolic links (Windows' default) holds the two rooms one folder up.
+if not (Path(__file__).parent / "kernels").is_dir():
+    __path__.append(str(Path(__file__).parent.parent))
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name in _ROOMS:
+        return import_module(f"fracts.{name}")
+    raise AttributeError(f"module 'fracts' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,206 @@
+"""The door, written once: what every forecaster does, whatever its model.
+
+One idea: an estimator is weights and a state. `fit` learns the weights and runs the state over the history;
+`update` runs the state on; `predict` reads it. A model fills four hooks on plain arrays (`_fit`,
+`_empty_state`, `_advance`, `_forecast`); containers, stamps, checks and names are dealt with here. Everything
+is checked and computed before anything is assigned, so after an error the estimator is as it was.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from fracts.checks import check_no_covariates, check_positive_integer, check_row, check_some_value
+from fracts.forecasts import Forecast, Request, request
+from fracts.scores import naive_scale
+from fracts.series import Layout, Panel, State, read
+from fracts.timeline import Clock, learn_clock
+
+
+class Forecaster(BaseEstimator):
+    """Base of all forecasters: a model fills the four hooks at the end.
+
+    A `y` is a pandas Series or wide DataFrame (a column a series) with dates, periods or integers as index, a
+    1-D array or list, or a 2-D array (time, series). NaN is no value. What comes back is of the same kind.
+    """
+
+    horizon: int
+    series_ids_: list[Any]
+    freq_: str | None
+    _learned: Sequence[str] = ()  # names of the attributes that the last fit set
+    _state: State
+    _count: int
+
+    def fit(self, y: Any, X: None = None) -> Self:
+        """Learn from the history `y`, forgetting any earlier fit; `X` must stay None."""
+        check_no_covariates(X)
+        fresh = type(self)(**self.get_params(deep=False))
+        given = set(vars(fresh))
+        fresh._learn(y)
+        fresh._learned = [name for name in vars(fresh) if name not in given]
+        for name in self._learned:
+            delattr(self, name)
+        vars(self).update(vars(fresh))
+        return self
+
+    def predict(
+        self,
+        horizon: int | None = None,
+        *,
+        level: float | Iterable[float] | None = None,
+        quantiles: float | Iterable[float] | None = None,
+        point: str = "median",
+    ) -> Any:
+        """The next `horizon` steps (default: the horizon trained for), in the kind of container given to fit.
+
+        `level` in percent adds columns such as `load-lo-90`, `load-hi-90`; `quantiles` such as `load_ql0.1`;
+        after the `point` ("median" or "mean"), ascending. Changes nothing.
+        """
+        wanted = request(level, quantiles, point)
+        table = self._table(horizon, wanted)
+        return self._layout.write(table, wanted.suffixes, self._clock.future(self._count, table.shape[1]))
+
+    def forecast(
+        self,
+        horizon: int | None = None,
+        *,
+        level: float | Iterable[float] | None = None,
+        quantiles: float | Iterable[float] | None = None,
+        point: str = "median",
+    ) -> NDArray[np.float64]:
+        """`predict` as a bare array: (horizon,) or (horizon, 1 + k), with an axis of series before the last.
+
+        The axis of series is left out where fit saw a Series or a 1-D array.
+        """
+        table = self._table(horizon, request(level, quantiles, point))
+        return self._layout.as_array(table)
+
+    def update(self, y: Any) -> Self:
+        """Move on over the rows `y` that follow the cutoff: the state moves, the weights stay.
+
+        A wide frame may leave series out; their time moves on without a value.
+        """
+        panel, count = self._continuation(y)
+        self._state, self._count = self._advance(self._state, panel), count
+        return self
+
+    def apply(self, y: Any) -> Self:
+        """A new estimator: these weights, the state of the history `y` alone, of these or other series."""
+        self._check_fitted()
+        values, index, layout = read(y)
+        check_some_value(values, layout.ids)
+        other = copy.copy(self)
+        other._enter(layout, self._clock.restarted(index))
+        other._run(values, index)
+        return other
+
+    def score(self, y: Any, X: None = None) -> float:
+        """Minus the RMSSE of the medians over the continuation `y`: all origins and leads, mean over series.
+
+        The scale of each series is the mean squared step of its history. Changes nothing.
+        """
+        check_no_covariates(X)
+        panel, _ = self._continuation(y)
+        if not (self._scale > 0).all():
+            name = self.series_ids_[int(np.argmin(self._scale > 0))]
+            raise ValueError(
+                f"series {name!r} never moved in the history, so errors have no scale. "
+                "Give a history with two different values, or score `predict` yourself with `fracts.scores`."
+            )
+        errors = self._errors(panel)
+        if (blank := np.isnan(errors).all(axis=(1, 2))).all():
+            raise ValueError("y holds no value to score. At least one is needed.")
+        squares = np.nanmean(errors[~blank] ** 2, axis=(1, 2))
+        return -float(np.sqrt(squares / self._scale[~blank]).mean())
+
+    def learn_one(self, y: float) -> Self:
+        """`update` with the value of the next step of a single series; NaN for none."""
+        return self.learn_many([y])
+
+    def learn_many(self, values: ArrayLike) -> Self:
+        """`update` with the next step of every series: `values` (series,) in the order of `series_ids_`."""
+        self._check_fitted()
+        row = check_row(values, self.series_ids_)
+        count = self._count + self._clock.step
+        panel = Panel(row[:, None], self._clock.times(np.array([count])))
+        self._state, self._count = self._advance(self._state, panel), count
+        return self
+
+    @property
+    def cutoff_(self) -> Any:
+        """The stamp of the last row, the number of the last row for arrays."""
+        self._check_fitted()
+        return self._clock.stamp(self._count)
+
+    def _fit(self, panel: Panel, clock: Clock) -> None:
+        """Learn the weights, attributes ending in `_`, from a panel that may hold NaN."""
+        raise NotImplementedError
+
+    def _empty_state(self, n_series: int) -> State:
+        """The state before any row."""
+        raise NotImplementedError
+
+    def _advance(self, state: State, panel: Panel) -> State:
+        """The state after the rows of `panel`, knowing the time of the last; `state` is left alone."""
+        raise NotImplementedError
+
+    def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
+        """The next `horizon` steps seen from the last row of `state`, at ascending levels `quantiles`."""
+        raise NotImplementedError
+
+    def _learn(self, y: Any) -> None:
+        check_positive_integer(self.horizon, "horizon")
+        values, index, layout = read(y)
+        check_some_value(values, layout.ids)
+        self._enter(layout, learn_clock(index))
+        self._fit(Panel(values, self._clock.times(self._clock.counts(index))), self._clock)
+        self._run(values, index)
+
+    def _enter(self, layout: Layout, clock: Clock) -> None:
+        self._layout, self._clock = layout, clock
+        self.series_ids_, self.freq_ = layout.ids, clock.freq
+
+    def _run(self, values: NDArray[np.float64], index: Any) -> None:
+        counts = self._clock.counts(index)
+        self._scale = np.array([naive_scale(row, power=2) for row in values])
+        self._state = self._advance(self._empty_state(len(values)), Panel(values, self._clock.times(counts)))
+        self._count = int(counts[-1])
+
+    def _continuation(self, y: Any) -> tuple[Panel, int]:
+        """The rows of `y`, checked to follow the cutoff, and the count of the last."""
+        self._check_fitted()
+        values, index, layout = read(y, start=self._count + 1)
+        values = self._layout.align(layout, values)
+        counts = self._clock.counts(index)
+        if counts[0] <= self._count:
+            raise ValueError(
+                f"y starts at {index[0]}, but rows up to {self.cutoff_} are known. Stamps must come after "
+                "the cutoff: leave the earlier rows out, or start anew with `apply` or `fit`."
+            )
+        return Panel(values, self._clock.times(counts)), int(counts[-1])
+
+    def _table(self, horizon: int | None, wanted: Request) -> NDArray[np.float64]:
+        self._check_fitted()
+        steps = self.horizon if horizon is None else check_positive_integer(horizon, "horizon")
+        return wanted.table(self._forecast(self._state, steps, wanted.asked))
+
+    def _errors(self, panel: Panel) -> NDArray[np.float64]:
+        """(series, rows, horizon): truth minus median, from the cutoff and all rows but the last."""
+        state, medians = self._state, []
+        for row in range(len(panel.times)):
+            medians.append(self._forecast(state, self.horizon, np.array([0.5])).quantiles[..., 0])
+            state = self._advance(state, Panel(panel.values[:, row : row + 1], panel.times[row : row + 1]))
+        origins = np.append(self._clock.times(np.array([self._count])), panel.times)
+        known = Panel(np.pad(panel.values, ((0, 0), (1, 0)), constant_values=np.nan), origins)
+        return known.ahead(self.horizon)[:, :-1] - np.stack(medians, axis=1)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "_state"):
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit first.")

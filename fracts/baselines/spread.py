@@ -1,0 +1,83 @@
+"""How far a simple rule is off: its errors at every lead, in units of its own typical one-step error.
+
+One idea: the shape of the errors is learned once, from every origin of the history and pooled over the
+series; their size is a running root mean square in the state, so it fits any series and streams exactly. The
+median is taken out of the errors, so the point is the value of the rule, as median and as mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fracts.forecasts import QUANTILES, Forecast, interpolate_quantiles
+from fracts.series import Panel, State
+
+ENOUGH = 20  # errors at a lead, for its quantiles to be learned
+
+Growth = Callable[[NDArray[np.int64]], NDArray[np.float64]]
+
+
+def empty_size(n_series: int) -> State:
+    """The running size before any error."""
+    return {"squares": np.zeros(n_series), "errors": np.zeros(n_series)}
+
+
+def advance_size(state: State, errors: NDArray[np.float64]) -> State:
+    """The running size after one-step `errors` (series, rows), NaN for none."""
+    known = ~np.isnan(errors)
+    # Added one by one, so that any cutting of the rows gives the same bits.
+    squares = np.cumsum(np.column_stack([state["squares"], np.where(known, errors, 0.0) ** 2]), axis=1)[:, -1]
+    return {"squares": squares, "errors": state["errors"] + known.sum(axis=1)}
+
+
+def size(state: State) -> NDArray[np.float64]:
+    """(series,): root mean square of the one-step errors, 0 before the first."""
+    return np.sqrt(state["squares"] / np.maximum(state["errors"], 1.0))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Errors of a rule in units of its size: `quantiles` (k, 25) at `QUANTILES` for `leads` (k,)."""
+
+    leads: NDArray[np.int64]
+    quantiles: NDArray[np.float64]
+
+    def around(
+        self,
+        points: NDArray[np.float64],
+        sizes: NDArray[np.float64],
+        growth: Growth,
+        levels: NDArray[np.float64],
+    ) -> Forecast:
+        """The forecast with the rule's `points` (series, horizon) and these errors around them.
+
+        A lead between or past those known has the errors of the last one known, grown by the ratio of
+        `growth`.
+        """
+        leads = np.arange(1, points.shape[1] + 1)
+        at = np.maximum(np.searchsorted(self.leads, leads, side="right") - 1, 0)
+        ratio = growth(leads) / growth(self.leads[at])
+        errors = interpolate_quantiles(self.quantiles, levels)[at] * ratio[:, None]  # (horizon, levels)
+        return Forecast(points, points[..., None] + sizes[:, None, None] * errors)
+
+
+def learn_shape(panel: Panel, rule: NDArray[np.float64], sizes: NDArray[np.float64]) -> Shape:
+    """The errors of `rule` (series, rows, horizon), seen from every row with a value, over `sizes` (series,).
+
+    A lead is known from 20 errors on; where none has as many, the one with the most is. With no error at all
+    the shape is flat.
+    """
+    moving = sizes > 0
+    errors = (panel.ahead(rule.shape[2]) - rule)[moving] / sizes[moving, None, None]
+    errors[np.isnan(panel.values[moving])] = np.nan
+    by_lead = [lead[~np.isnan(lead)] for lead in errors.transpose(2, 0, 1)]
+    counts = np.array([lead.size for lead in by_lead])
+    if not counts.any():
+        return Shape(np.array([1]), np.zeros((1, len(QUANTILES))))
+    known = np.flatnonzero(counts >= min(ENOUGH, counts.max()))
+    quantiles = np.array([np.quantile(by_lead[lead], QUANTILES) for lead in known])
+    return Shape(known + 1, quantiles - interpolate_quantiles(quantiles, np.array([0.5])))

@@ -1,0 +1,157 @@
+"""Checks of what users hand in, and the one warning of the library.
+
+Every error says what came, what was needed and what to do, in the user's own names and numbers. Nothing here
+changes anything: a check returns its argument in the form the library computes with, or raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+LARGEST_EXACT = 2**53  # the largest integer up to which float64 keeps every one
+
+
+class FitWarning(UserWarning):
+    """The fit succeeded, but its result should be distrusted; the message says why."""
+
+
+def check_positive_integer(value: object, name: str) -> int:
+    """`value` as an int; ValueError unless it is an integer of at least 1 (True is none).
+
+    Examples
+    --------
+    >>> check_positive_integer(24, "horizon")
+    24
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(
+            f"{name} must be an integer of at least 1, got {value!r}. Give a count of steps, such as 24."
+        )
+    return int(value)
+
+
+def check_levels(level: float | Iterable[float]) -> list[float]:
+    """Levels of central intervals in percent, ascending; ValueError outside (0, 100).
+
+    Examples
+    --------
+    >>> check_levels([95, 80])
+    [80.0, 95.0]
+    """
+    return _check_open_interval(
+        level, "level", 100, "90 asks for the interval that holds 90 % of the outcomes"
+    )
+
+
+def check_quantiles(quantiles: float | Iterable[float]) -> list[float]:
+    """Quantile levels, ascending; ValueError outside (0, 1).
+
+    Examples
+    --------
+    >>> check_quantiles(0.1)
+    [0.1]
+    """
+    return _check_open_interval(
+        quantiles, "quantiles", 1, "0.9 asks for the value that 90 % of the outcomes stay below"
+    )
+
+
+def _check_open_interval(asked: float | Iterable[float], name: str, top: int, hint: str) -> list[float]:
+    values: list[object] = (
+        list(asked) if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]
+    )
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < top:
+            raise ValueError(f"{name} must lie between 0 and {top}, both excluded, got {value!r}. {hint}.")
+    if not values:
+        raise ValueError(f"{name} is empty. Give at least one number, or leave {name} out; {hint}.")
+    return sorted({float(value) for value in values if isinstance(value, Real)})
+
+
+def check_no_covariates(X: object) -> None:
+    """TypeError unless `X` is None: the series comes first, and covariates are not taken."""
+    if X is not None:
+        raise TypeError(
+            f"The second argument X came as {type(X).__name__}, but no covariates are taken yet. "
+            "The series comes first and alone: write `fit(y)` and not `fit(X, y)`; `score(y)` likewise."
+        )
+
+
+def check_numbers(values: Any, name: str) -> NDArray[np.float64]:
+    """`values` (any shape) as float64; TypeError unless numbers, ValueError for integers too long for it.
+
+    Examples
+    --------
+    >>> check_numbers(np.array([1, 2]), "y")
+    array([1., 2.])
+    """
+    if values.dtype.kind not in "iuf":
+        raise TypeError(
+            f"{name} holds values of dtype {values.dtype}; numbers are needed. Try `y.astype(float)`."
+        )
+    if isinstance(values, pd.Series):
+        floats = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        floats = np.asarray(values, dtype=np.float64)
+    if values.dtype.kind in "iu" and (np.abs(floats) >= LARGEST_EXACT).any():
+        _check_digits(values, floats, name)
+    return floats
+
+
+def _check_digits(integers: Any, floats: NDArray[np.float64], name: str) -> None:
+    for exact, kept in zip(np.asarray(integers, dtype=object).ravel(), floats.ravel(), strict=True):
+        if not np.isnan(kept) and int(kept) != exact:
+            raise ValueError(
+                f"{name} holds {exact}, which float64 cannot keep to the last digit. Subtract a constant "
+                "such as the first value, or say `y.astype(float)` to accept the rounding."
+            )
+
+
+def check_finite(values: NDArray[np.float64], names: Iterable[object], rows: Any) -> None:
+    """ValueError naming the series and the row of the first infinity in `values` (series, rows)."""
+    for name, row in zip(names, values, strict=True):
+        if (at := np.flatnonzero(np.isinf(row))).size:
+            raise ValueError(
+                f"series {name!r}: the value at {rows[at[0]]} (row {at[0]}) is {row[at[0]]}. "
+                "Values must be finite; write NaN where there is none."
+            )
+
+
+def check_some_value(values: NDArray[np.float64], names: Iterable[object]) -> None:
+    """ValueError naming the first series in `values` (series, rows) that has no value at all."""
+    for name, row in zip(names, values, strict=True):
+        if np.isnan(row).all():
+            raise ValueError(
+                f"series {name!r}: all {len(row)} values are NaN. At least one value is needed to forecast "
+                "from; leave the series out."
+            )
+
+
+def check_row(values: ArrayLike, names: Sequence[object]) -> NDArray[np.float64]:
+    """One finite number or NaN for each of `names`, as (series,); TypeError or ValueError otherwise."""
+    row = check_numbers(np.asarray(values), "the row")
+    if row.shape != (len(names),):
+        raise ValueError(
+            f"one value for each of {len(names)} series is needed, got shape {row.shape}. "
+            "Give them in the order of `series_ids_`, NaN where there is none."
+        )
+    check_finite(row[:, None], names, ["the next step"])
+    return row
+
+
+def check_increasing(index: pd.Index[Any]) -> None:
+    """ValueError at the first missing, repeated or decreasing stamp of `index`."""
+    if (missing := np.flatnonzero(index.isna())).size:
+        raise ValueError(f"the stamp of row {missing[0]} is missing ({index[missing[0]]}). Drop such rows.")
+    if (late := np.flatnonzero(index[1:] <= index[:-1])).size:
+        at = int(late[0]) + 1
+        raise ValueError(
+            f"the stamp {index[at]} (row {at}) does not come after {index[at - 1]}. Stamps must increase. "
+            "Sort with `y.sort_index()`, or drop repeats with `y[~y.index.duplicated()]`."
+        )

@@ -1,0 +1,220 @@
+"""The linear path: every lead a ridge regression on the mode bank, leaning on a seasonal anchor or on none.
+
+The penalty and the anchor are chosen by rolling origins in time; the errors of those held-out forecasts
+give the quantiles. Everything is read from a state of fixed size, so a stream equals a batch.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import norm
+
+from fracts.profile import SeasonProfile
+from fracts.bank import ModeBank
+from fracts.forecasts import QUANTILES
+from fracts.regression import Moments, Penalty
+from fracts.scaling import Array, Scaler
+from fracts.series import Panel, State
+
+FOLDS = (0.4, 0.6, 0.8)  # shares of the training time: what follows each is forecast by what ends before it
+PENALTIES = [Penalty(*p) for p in product((0.5, 0.75), (0.0, 0.25), 10.0 ** np.arange(-1, 5))]
+ANCHOR_MEMORY = 5.0  # seasons
+_MIN_WEIGHT = 10.0  # observations behind a centre and a scale worth regressing on
+_MIN_HELD_OUT = 20  # held-out forecasts of a lead worth choosing by
+_LONG = 4  # horizons in a history whose last horizon can be spared
+_MAX_CHOOSING_LEADS = 6  # of leads with gaps in their targets: each needs a factorisation of its own
+
+
+class Walk(NamedTuple):
+    """What the rows of a block look like after each of them, in units of scale around the centre."""
+
+    rows: slice
+    features: Array  # (series, rows, features)
+    anchors: Array  # (anchors, series, rows, horizon)
+    centre: Array  # (series, rows)
+    scale: Array  # (series, rows)
+    weight: Array  # (series, rows): observations behind them
+    state: State  # after the last row
+
+
+@dataclass(frozen=True)
+class LinearMemory:
+    """The state of the linear path: decayed sums, modes, seasonal slots. `None` among the anchors is none."""
+
+    bank: ModeBank
+    scaler: Scaler
+    anchors: tuple[SeasonProfile | None, ...]
+    horizon: int
+
+    def empty(self, n_series: int) -> State:
+        """State before any row."""
+        slots = {f"slots_{i}": a.empty(n_series) for i, a in enumerate(self.anchors) if a}
+        time = {"time": np.full(n_series, np.nan)}
+        return time | {"sums": self.scaler.empty(n_series), "modes": self.bank.empty(n_series)} | slots
+
+    def walk(self, state: State, panel: Panel) -> Iterator[Walk]:
+        """Pass over the rows of `panel` from `state`, a block at a time."""
+        before = state["time"][0] if np.isfinite(state["time"][0]) else panel.times[0]
+        steps = np.diff(panel.times, prepend=before)
+        state = dict(state)
+        for rows, modes in self.bank.run(state["modes"], panel.values, steps):
+            values, times = panel.values[:, rows], panel.times[rows]
+            sums = self.scaler.run(state["sums"], values, steps[rows])
+            centre, scale = self.scaler.read(sums)
+            reads = []
+            for i, anchor in enumerate(self.anchors):
+                if anchor:
+                    state[f"slots_{i}"], read = anchor.run(state[f"slots_{i}"], values, times, self.horizon)
+                    reads.append(_standard(read, centre, scale))
+                else:
+                    reads.append(np.zeros((*values.shape, self.horizon)))
+            state |= {"modes": modes[:, -1], "sums": sums[:, -1], "time": np.full(len(values), times[-1])}
+            features = self.bank.features(modes, centre, scale)
+            yield Walk(rows, features, np.stack(reads), centre, scale, sums[..., 0], dict(state))
+
+    def read(self, state: State) -> tuple[Array, Array, Array, Array]:
+        """Features (series, features), anchors (anchors, series, horizon), centre and scale (series,)."""
+        centre, scale = self.scaler.read(state["sums"])
+        reads = [
+            _standard(a.read(state[f"slots_{i}"], state["time"][0], self.horizon), centre, scale)
+            if a
+            else np.zeros((len(centre), self.horizon))
+            for i, a in enumerate(self.anchors)
+        ]
+        return self.bank.features(state["modes"], centre, scale), np.stack(reads), centre, scale
+
+
+def _standard(read: Array, centre: Array, scale: Array) -> Array:
+    """Anchor forecasts around the centre in units of scale; a slot never seen says the centre."""
+    return np.nan_to_num((read - centre[..., None]) / scale[..., None], nan=0.0)
+
+
+@dataclass(frozen=True)
+class LinearPath:
+    """A fitted linear path. Groups of series share coefficients: one group (pooled) or one a series."""
+
+    memory: LinearMemory  # with the chosen anchor alone
+    coefficients: Array  # (groups, features, horizon)
+    errors: Array  # (groups, horizon, quantiles): held-out errors in units of scale
+    penalty: Penalty
+
+    def lead(self, features: Array, anchor: Array, group: Array) -> Array:
+        """Forecasts in units of scale around the centre: (series, ..., horizon); group: (series,)."""
+        if len(self.coefficients) == 1:
+            return anchor + features @ self.coefficients[0]
+        return anchor + np.einsum("s...p,sph->s...h", features, self.coefficients[group])
+
+
+class _Origins(NamedTuple):
+    """A block of origins of one fold whose last targets lie in one fold."""
+
+    fold: int
+    last_fold: int
+    features: Array  # (series, origins, features)
+    targets: Array  # (anchors, series, origins, horizon)
+
+
+def _origins(memory: LinearMemory, panel: Panel) -> Iterator[_Origins]:
+    """All forecast origins of `panel`, with standardised targets around each anchor."""
+    times, horizon = panel.times, memory.horizon
+    wanted = panel.ahead(horizon)
+    if times.size >= _LONG * horizon:
+        # Leads that end early would each need a factorisation of their own, for a handful of origins.
+        wanted[:, times + horizon > times[-1]] = np.nan
+    ends = times[0] + np.array(FOLDS) * (times[-1] - times[0])
+    folds, last_folds = np.searchsorted(ends, times), np.searchsorted(ends, times + horizon)
+    min_weight = min(_MIN_WEIGHT, times.size / 4)
+    for walk in memory.walk(memory.empty(len(panel.values)), panel):
+        standard = (wanted[:, walk.rows] - walk.centre[..., None]) / walk.scale[..., None]
+        around = np.where(walk.weight[..., None] >= min_weight, standard, np.nan) - walk.anchors
+        here, there = folds[walk.rows], last_folds[walk.rows]
+        for pair in sorted(set(zip(here.tolist(), there.tolist(), strict=True))):
+            at = (here == pair[0]) & (there == pair[1])
+            yield _Origins(*pair, walk.features[:, at], around[:, :, at])
+
+
+def fit_linear(panel: Panel, memory: LinearMemory, *, pooled: bool) -> LinearPath:
+    """Choose penalty and anchor by rolling origins, solve on all origins, keep the held-out errors."""
+    n_groups = 1 if pooled else len(panel.values)
+    moments: dict[tuple[int, int], list[Moments]] = {}
+    n_features = memory.bank.feature_tau.size
+    nothing = Moments.empty(n_features, len(memory.anchors), memory.horizon)
+    for part in _origins(memory, panel):
+        sums = moments.setdefault(
+            (part.fold, part.last_fold),
+            [Moments.empty(n_features, len(memory.anchors), memory.horizon) for _ in range(n_groups)],
+        )
+        for group, series in enumerate(_groups(len(panel.values), n_groups)):
+            sums[group].add(
+                part.features[series].reshape(-1, n_features),
+                part.targets[:, series].reshape(len(memory.anchors), -1, memory.horizon),
+            )
+
+    def collect(group: int, chosen: Sequence[tuple[int, int]]) -> Moments:
+        return Moments.total([moments[key][group] for key in chosen], nothing)
+
+    folds = range(1, len(FOLDS) + 1)
+    before = [[collect(g, [k for k in moments if k[1] < fold]) for fold in folds] for g in range(n_groups)]
+    inside = [[collect(g, [k for k in moments if k[0] == fold]) for fold in folds] for g in range(n_groups)]
+    anchor, penalty = _choose(before, inside, memory)
+    weights = penalty.of(memory.bank)
+    leads = range(memory.horizon)
+    held_out = [[m.solve(weights, leads)[anchor] for m in group] for group in before]
+    coefficients = np.stack([collect(g, list(moments)).solve(weights, leads)[anchor] for g in range(n_groups)])
+    memory = LinearMemory(memory.bank, memory.scaler, (memory.anchors[anchor],), memory.horizon)
+    return LinearPath(memory, coefficients, _error_quantiles(panel, memory, np.array(held_out)), penalty)
+
+
+def _groups(n_series: int, n_groups: int) -> list[slice]:
+    return [slice(None)] if n_groups == 1 else [slice(s, s + 1) for s in range(n_series)]
+
+
+def _choose(
+    before: list[list[Moments]], inside: list[list[Moments]], memory: LinearMemory
+) -> tuple[int, Penalty]:
+    """Anchor and penalty of the least held-out error: product over leads of the error summed over folds and series."""
+    counts = sum(m.count for group in inside for m in group)
+    leads = [int(k) for k in np.flatnonzero(counts >= _MIN_HELD_OUT)]
+    if any(m.missing for group in before for m in group) and len(leads) > _MAX_CHOOSING_LEADS:
+        leads = [leads[i] for i in np.linspace(0, len(leads) - 1, _MAX_CHOOSING_LEADS).astype(int)]
+    if not leads:
+        return 0, Penalty(0.5, 0.0, 10.0)
+    best, choice = np.inf, (0, PENALTIES[0])
+    for penalty in PENALTIES:
+        weights = penalty.of(memory.bank)
+        error = np.zeros((len(memory.anchors), len(leads)))
+        for trained, held_out in zip(before, inside, strict=True):
+            for past, now in zip(trained, held_out, strict=True):
+                error += now.squared_error(past.solve(weights, leads), leads)
+        total = np.log(np.maximum(error, np.finfo(float).tiny)).sum(1)
+        if total.min() < best:
+            best, choice = float(total.min()), (int(total.argmin()), penalty)
+    return choice
+
+
+def _error_quantiles(panel: Panel, memory: LinearMemory, held_out: Array) -> Array:
+    """Quantiles of the errors of the held-out forecasts: (groups, horizon, quantiles).
+
+    held_out: (groups, folds, features, horizon). A lead with too few errors takes those of the lead
+    before it, the first one a normal law of the series' own spread.
+    """
+    errors: list[list[Array]] = [[] for _ in held_out]
+    for part in _origins(memory, panel):
+        if part.fold == 0:
+            continue
+        for group, series in enumerate(_groups(len(panel.values), len(held_out))):
+            error = part.targets[0, series] - part.features[series] @ held_out[group, part.fold - 1]
+            errors[group].append(error.reshape(-1, memory.horizon))
+    quantiles = np.empty((len(held_out), memory.horizon, len(QUANTILES)))
+    for group, found in enumerate(errors):
+        whole = np.concatenate(found)
+        last = norm.ppf(QUANTILES)
+        for lead in range(memory.horizon):
+            seen = whole[~np.isnan(whole[:, lead]), lead]
+            if seen.size >= _MIN_HELD_OUT:
+                last = np.quantile(seen, QUANTILES, method="median_unbiased")
+            quantiles[group, lead] = last
+    return quantiles

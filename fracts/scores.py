@@ -1,0 +1,81 @@
+"""How good forecasts were: a few metrics in numpy.
+
+One idea: an error is told in units of the typical step of the series itself (Hyndman and Koehler, 2006,
+International Journal of Forecasting 22(4)), so that 1 means as far off as the last value was, one step ahead,
+on the history of fit. True values that are NaN are left out everywhere. Arrays may have any shape, often
+(origins, horizon).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def naive_scale(y_train: ArrayLike, power: int = 1) -> float:
+    """Mean of |value - value before it| ** `power` over a history (time,), missing values skipped.
+
+    The scale for `mase` is that of power 1, for `rmsse` that of power 2. NaN with fewer than two values.
+
+    Examples
+    --------
+    >>> naive_scale([1.0, 3.0, np.nan, 2.0])
+    1.5
+    """
+    values = np.asarray(y_train, dtype=np.float64)
+    steps = np.abs(np.diff(values[~np.isnan(values)])) ** power
+    return float(steps.mean()) if steps.size else float("nan")
+
+
+def mase(y_true: ArrayLike, y_pred: ArrayLike, scale: float) -> float:
+    """Mean absolute error in units of `scale`, the mean absolute step of the history.
+
+    Examples
+    --------
+    >>> mase([2.0, np.nan], [3.0, 9.0], scale=naive_scale([0.0, 2.0, 4.0]))
+    0.5
+    """
+    return _mean_over_truths(y_true, np.abs(_errors(y_true, y_pred))) / scale
+
+
+def rmsse(y_true: ArrayLike, y_pred: ArrayLike, scale: float) -> float:
+    """Root of the mean squared error in units of `scale`, the mean squared step of the history.
+
+    Examples
+    --------
+    >>> rmsse([2.0, np.nan], [3.0, 9.0], scale=naive_scale([0.0, 2.0, 4.0], power=2))
+    0.5
+    """
+    return float(np.sqrt(_mean_over_truths(y_true, _errors(y_true, y_pred) ** 2) / scale))
+
+
+def coverage(y_true: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> float:
+    """Share of true values within [lower, upper].
+
+    Examples
+    --------
+    >>> coverage([1.0, 5.0, np.nan], [0.0, 0.0, 0.0], [2.0, 2.0, 2.0])
+    0.5
+    """
+    inside = (np.asarray(lower) <= np.asarray(y_true)) & (np.asarray(y_true) <= np.asarray(upper))
+    return _mean_over_truths(y_true, inside.astype(np.float64))
+
+
+def pinball(y_true: ArrayLike, y_pred: ArrayLike, quantile: float) -> float:
+    """Mean pinball loss of forecasts of one quantile, in units of the series (Koenker and Bassett, 1978).
+
+    Examples
+    --------
+    >>> pinball([1.0, 1.0], [0.0, 2.0], quantile=0.9)
+    0.5
+    """
+    below = _errors(y_true, y_pred)
+    return _mean_over_truths(y_true, np.maximum(quantile * below, (quantile - 1) * below))
+
+
+def _errors(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.float64]:
+    return np.asarray(y_true, dtype=np.float64) - np.asarray(y_pred, dtype=np.float64)
+
+
+def _mean_over_truths(y_true: ArrayLike, losses: NDArray[np.float64]) -> float:
+    return float(np.mean(losses[~np.isnan(np.asarray(y_true, dtype=np.float64))]))

@@ -21,7 +21,7 @@ _BLOCK = 256  # rows whose states are held at once
 
 @dataclass(frozen=True)
 class ModeBank:
-    """Modes of finite `timescales` (steps), plain and at angular `frequencies` (radians per step, above 0)."""
+    """Modes of finite `timescales` (steps), plain and at angular `frequencies` (radians a step, above 0)."""
 
     timescales: Array
     frequencies: Array
@@ -38,19 +38,19 @@ class ModeBank:
         object.__setattr__(self, "poles", -1.0 / self.tau + 1j * self.frequency)
 
     @property
-    def _turning(self) -> NDArray[np.bool_]:
+    def turning(self) -> NDArray[np.bool_]:
         """Modes with an imaginary part of their own (at half a turn a step it is always 0)."""
         return (self.frequency > 0) & (self.frequency < np.pi - 1e-9)
 
     @property
     def feature_tau(self) -> Array:
         """Timescale of each feature."""
-        return np.append(self.tau, self.tau[self._turning])
+        return np.append(self.tau, self.tau[self.turning])
 
     @property
     def feature_frequency(self) -> Array:
         """Angular frequency of each feature."""
-        return np.append(self.frequency, self.frequency[self._turning])
+        return np.append(self.frequency, self.frequency[self.turning])
 
     def empty(self, n_series: int) -> Complex:
         """State before any value: (series, 2, modes); channel 0 is of the values, 1 of the constant."""
@@ -77,4 +77,4 @@ class ModeBank:
         state: (..., 2, modes).  centre, scale: (...).
         """
         z = (state[..., 0, :] - centre[..., None] * state[..., 1, :]) / scale[..., None]
-        return np.concatenate([z.real, z.imag[..., self._turning]], axis=-1)
+        return np.concatenate([z.real, z.imag[..., self.turning]], axis=-1)

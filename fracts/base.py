@@ -47,7 +47,7 @@ class Forecaster(BaseEstimator):
         fresh._learned = [name for name in vars(fresh) if name not in given]
         for name in self._learned:
             delattr(self, name)
-        vars(self).update(vars(fresh))
+        self.__dict__.update(vars(fresh))
         return self
 
     def predict(
@@ -95,10 +95,8 @@ class Forecaster(BaseEstimator):
         """A new estimator: these weights, the state of the history `y` alone, of these or other series."""
         self._check_fitted()
         values, index, layout = read(y)
-        check_some_value(values, layout.ids)
         other = copy.copy(self)
-        other._enter(layout, self._clock.restarted(index))
-        other._run(values, index)
+        other._start(other._enter(values, index, layout, self._clock.restarted(index)))
         return other
 
     def score(self, y: Any, X: None = None) -> float:
@@ -158,20 +156,21 @@ class Forecaster(BaseEstimator):
     def _learn(self, y: Any) -> None:
         check_positive_integer(self.horizon, "horizon")
         values, index, layout = read(y)
+        panel = self._enter(values, index, layout, learn_clock(index))
+        self._fit(panel, self._clock)
+        self._start(panel)
+
+    def _enter(self, values: NDArray[np.float64], index: Any, layout: Layout, clock: Clock) -> Panel:
+        """The history as a panel on `clock`, once everything known of it is taken down."""
         check_some_value(values, layout.ids)
-        self._enter(layout, learn_clock(index))
-        self._fit(Panel(values, self._clock.times(self._clock.counts(index))), self._clock)
-        self._run(values, index)
-
-    def _enter(self, layout: Layout, clock: Clock) -> None:
-        self._layout, self._clock = layout, clock
-        self.series_ids_, self.freq_ = layout.ids, clock.freq
-
-    def _run(self, values: NDArray[np.float64], index: Any) -> None:
-        counts = self._clock.counts(index)
+        counts = clock.counts(index)
+        self._layout, self._clock, self._count = layout, clock, int(counts[-1])
         self._scale = np.array([naive_scale(row, power=2) for row in values])
-        self._state = self._advance(self._empty_state(len(values)), Panel(values, self._clock.times(counts)))
-        self._count = int(counts[-1])
+        self.series_ids_, self.freq_ = layout.ids, clock.freq
+        return Panel(values, clock.times(counts))
+
+    def _start(self, panel: Panel) -> None:
+        self._state = self._advance(self._empty_state(len(panel.values)), panel)
 
     def _continuation(self, y: Any) -> tuple[Panel, int]:
         """The rows of `y`, checked to follow the cutoff, and the count of the last."""
@@ -188,7 +187,7 @@ class Forecaster(BaseEstimator):
 
     def _table(self, horizon: int | None, wanted: Request) -> NDArray[np.float64]:
         self._check_fitted()
-        steps = self.horizon if horizon is None else check_positive_integer(horizon, "horizon")
+        steps = check_positive_integer(self.horizon if horizon is None else horizon, "horizon")
         return wanted.table(self._forecast(self._state, steps, wanted.asked))
 
     def _errors(self, panel: Panel) -> NDArray[np.float64]:

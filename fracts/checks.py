@@ -155,3 +155,85 @@ def check_increasing(index: pd.Index[Any]) -> None:
             f"the stamp {index[at]} (row {at}) does not come after {index[at - 1]}. Stamps must increase. "
             "Sort with `y.sort_index()`, or drop repeats with `y[~y.index.duplicated()]`."
         )
+
+
+def check_season_lengths(season_lengths: object) -> tuple[int, ...]:
+    """Season lengths as an ascending tuple; ValueError unless "auto"-free integers of at least 2.
+
+    Examples
+    --------
+    >>> check_season_lengths((168, 24)), check_season_lengths(12), check_season_lengths(())
+    ((24, 168), (12,), ())
+    """
+    lengths = season_lengths if isinstance(season_lengths, tuple | list) else (season_lengths,)
+    for length in lengths:
+        if isinstance(length, bool) or not isinstance(length, Integral) or length < 2:
+            raise ValueError(
+                f"season_lengths holds {length!r}; steps in a season are integers of at least 2. "
+                "Give an int, a tuple such as (24, 168), () for none, or 'auto'."
+            )
+    return tuple(sorted({int(length) for length in lengths}))
+
+
+def check_memory(n_modes: object, timescales: object) -> None:
+    """ValueError unless there are at least 2 modes and 0 < shortest < longest timescale."""
+    if isinstance(n_modes, bool) or not isinstance(n_modes, Integral) or n_modes < 2:
+        raise ValueError(
+            f"n_modes must be an integer of at least 2 (one mode and the tail mode), got {n_modes!r}."
+        )
+    pair = timescales if isinstance(timescales, tuple | list) else ()
+    if len(pair) != 2 or not all(isinstance(t, Real) and np.isfinite(float(t)) for t in pair):
+        raise ValueError(
+            f"timescales must be (shortest, longest) in steps, got {timescales!r}. Give (1.0, 131072.0), say."
+        )
+    if not 0 < pair[0] < pair[1]:
+        raise ValueError(
+            f"timescales must rise from above 0, got {timescales!r}: shortest first, as in (1.0, 131072.0)."
+        )
+
+
+def check_pooled(pooled: object) -> None:
+    """ValueError unless True, False or "auto"."""
+    if pooled not in (True, False, "auto"):
+        raise ValueError(f"pooled must be True, False or 'auto', got {pooled!r}.")
+
+
+def check_lead(lead: object, horizon: int) -> int:
+    """`lead` as an int; ValueError unless it is an integer from 1 to `horizon`."""
+    if check_positive_integer(lead, "lead") > horizon:
+        raise ValueError(f"lead {lead} lies beyond the horizon {horizon} that was fitted. Give 1 to {horizon}.")
+    return int(lead)  # type: ignore[call-overload,no-any-return]
+
+
+def group_of(name: object, fitted: Sequence[object]) -> int:
+    """Place of series `name` among those fitted; ValueError where it is not."""
+    if name not in fitted:
+        raise ValueError(
+            f"series {name!r} was not fitted, and every series has coefficients of its own. "
+            "Fit it, or share coefficients with `pooled=True`."
+        )
+    return list(fitted).index(name)
+
+
+def check_network(model: Any) -> None:
+    """ValueError unless the parameters of a network agree: width, n_layers, n_heads, window, max_epochs, device."""
+    for name in ("width", "n_heads", "window", "max_epochs"):
+        check_positive_integer(getattr(model, name), name)
+    layers = model.n_layers
+    if isinstance(layers, bool) or not isinstance(layers, Integral) or layers < 0:
+        raise ValueError(f"n_layers must be an integer of at least 0 (no network), got {layers!r}.")
+    if model.width % (2 * model.n_heads):
+        raise ValueError(
+            f"width must be a multiple of 2 * n_heads, got width={model.width} and n_heads={model.n_heads}. "
+            f"Try width={2 * model.n_heads * max(1, model.width // (2 * model.n_heads))}."
+        )
+    rate = model.learning_rate
+    if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 < float(rate) < np.inf:
+        raise ValueError(f"learning_rate must be a number above 0, got {rate!r}. Try 0.002.")
+    if not isinstance(model.device, str) or model.device.split(":")[0] not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"device must be 'auto', 'cpu' or 'cuda', got {model.device!r}.")
+    if model.trainer is not None and not callable(model.trainer):
+        raise TypeError(
+            f"trainer must be a function that returns a new Trainer, got a {type(model.trainer).__name__}. "
+            "A Trainer is used up by its first fit: give `lambda: Trainer(...)`."
+        )

@@ -7,22 +7,29 @@ give the quantiles. Everything is read from a state of fixed size, so a stream e
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 from scipy.stats import norm
 
+from fracts.memory import mode_timescales
 from fracts.profile import SeasonProfile
 from fracts.bank import ModeBank
+from fracts.checks import group_of
 from fracts.forecasts import QUANTILES
 from fracts.regression import Moments, Penalty
 from fracts.scaling import Array, Scaler
+from fracts.seasons import strongest_frequencies
 from fracts.series import Panel, State
 
 FOLDS = (0.4, 0.6, 0.8)  # shares of the training time: what follows each is forecast by what ends before it
 PENALTIES = [Penalty(*p) for p in product((0.5, 0.75), (0.0, 0.25), 10.0 ** np.arange(-1, 5))]
-ANCHOR_MEMORY = 5.0  # seasons
-_MIN_WEIGHT = 10.0  # observations behind a centre and a scale worth regressing on
+PROFILE_MEMORY = 5.0  # seasons
+MAX_FREQUENCIES = 12
+_ROWS_A_FEATURE = 5  # observations of every series for each coefficient, to give each its own
+_MIN_SEEN = 10  # values behind a centre and a scale worth regressing on
 _MIN_HELD_OUT = 20  # held-out forecasts of a lead worth choosing by
 _LONG = 4  # horizons in a history whose last horizon can be spared
 _MAX_CHOOSING_LEADS = 6  # of leads with gaps in their targets: each needs a factorisation of its own
@@ -36,7 +43,6 @@ class Walk(NamedTuple):
     anchors: Array  # (anchors, series, rows, horizon)
     centre: Array  # (series, rows)
     scale: Array  # (series, rows)
-    weight: Array  # (series, rows): observations behind them
     state: State  # after the last row
 
 
@@ -73,7 +79,7 @@ class LinearMemory:
                     reads.append(np.zeros((*values.shape, self.horizon)))
             state |= {"modes": modes[:, -1], "sums": sums[:, -1], "time": np.full(len(values), times[-1])}
             features = self.bank.features(modes, centre, scale)
-            yield Walk(rows, features, np.stack(reads), centre, scale, sums[..., 0], dict(state))
+            yield Walk(rows, features, np.stack(reads), centre, scale, dict(state))
 
     def read(self, state: State) -> tuple[Array, Array, Array, Array]:
         """Features (series, features), anchors (anchors, series, horizon), centre and scale (series,)."""
@@ -100,12 +106,80 @@ class LinearPath:
     coefficients: Array  # (groups, features, horizon)
     errors: Array  # (groups, horizon, quantiles): held-out errors in units of scale
     penalty: Penalty
+    ids: tuple[Any, ...]  # of the series fitted
 
-    def lead(self, features: Array, anchor: Array, group: Array) -> Array:
-        """Forecasts in units of scale around the centre: (series, ..., horizon); group: (series,)."""
+    def empty(self, ids: Sequence[Any]) -> State:
+        """State of the series `ids` before any row.
+
+        Raises ValueError for a series that was not fitted, where every series has coefficients of its own.
+        """
+        if len(self.coefficients) == 1:
+            groups = np.zeros(len(ids), dtype=np.int64)
+        else:
+            groups = np.array([group_of(name, self.ids) for name in ids])
+        return self.memory.empty(len(ids)) | {"group": groups}
+
+    def advance(self, state: State, panel: Panel) -> State:
+        """State after the rows of `panel`."""
+        *_, last = self.memory.walk(state, panel)
+        return last.state
+
+    def read(self, state: State) -> "Reading":
+        """What the path says at the last row: leads (series, horizon)."""
+        features, anchors, centre, scale = self.memory.read(state)
+        return Reading(self._leads(features, anchors[0], state["group"]), centre, scale)
+
+    def readings(self, state: State, panel: Panel) -> "Reading":
+        """What the path says after each row of `panel`: leads (series, time, horizon)."""
+        blocks = [
+            Reading(self._leads(w.features, w.anchors[0], state["group"]), w.centre, w.scale)
+            for w in self.memory.walk(state, panel)
+        ]
+        return Reading(*(np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)))
+
+    def spectrum(self, lead: int) -> pd.DataFrame:
+        """Weight of every mode in the forecast of `lead`: series (None: all), period, timescale, weight."""
+        bank = self.memory.bank
+        w = self.coefficients[:, :, lead - 1]
+        modulus = np.abs(w[:, : bank.tau.size]).astype(complex)
+        modulus[:, bank.turning] = w[:, : bank.tau.size][:, bank.turning] + 1j * w[:, bank.tau.size :]
+        weight = np.where(bank.frequency > 0, np.abs(modulus), w[:, : bank.tau.size])
+        with np.errstate(divide="ignore"):
+            period = 2 * np.pi / bank.frequency
+        table = pd.DataFrame({"period": period, "timescale": bank.tau})
+        names = self.ids if len(w) > 1 else [None]
+        return pd.concat(
+            [table.assign(series=name, weight=row) for name, row in zip(names, weight, strict=True)],
+            ignore_index=True,
+        )[["series", "period", "timescale", "weight"]]
+
+    def _leads(self, features: Array, anchor: Array, group: NDArray[np.int64]) -> Array:
         if len(self.coefficients) == 1:
             return anchor + features @ self.coefficients[0]
         return anchor + np.einsum("s...p,sph->s...h", features, self.coefficients[group])
+
+
+class Reading(NamedTuple):
+    """Forecasts of the linear path, in units of scale around the centre."""
+
+    leads: Array  # (series, ..., horizon)
+    centre: Array  # (series, ...)
+    scale: Array  # (series, ...)
+
+
+def linear_memory(
+    panel: Panel,
+    horizon: int,
+    n_modes: int,
+    timescales: tuple[float, float],
+    season_lengths: Sequence[int],
+) -> LinearMemory:
+    """The memory for `panel`: modes on the grid of `timescales`, at the frequencies that stand out in it."""
+    finite = mode_timescales(*timescales, n_modes)[:-1]  # a raw accumulator would have no unit gain
+    frequencies = strongest_frequencies(panel.values, panel.times, season_lengths, MAX_FREQUENCIES)
+    lengths = [(1, 0.0), *product(season_lengths, (0.0, PROFILE_MEMORY))]
+    profiles = [SeasonProfile(length, memory) for length, memory in lengths]
+    return LinearMemory(ModeBank(finite, frequencies), Scaler(timescales[1]), (None, *profiles), horizon)
 
 
 class _Origins(NamedTuple):
@@ -117,26 +191,44 @@ class _Origins(NamedTuple):
     targets: Array  # (anchors, series, origins, horizon)
 
 
+def known_targets(panel: Panel, horizon: int) -> Array:
+    """The next values after each row that a forecast may be learned from: (series, time, horizon), NaN for none.
+
+    None where too few values stand behind the scale. A long history spares its last horizon: leads that end
+    early would each need a factorisation of their own, for a handful of origins.
+    """
+    wanted = panel.ahead(horizon)
+    if panel.times.size >= _LONG * horizon:
+        wanted[:, panel.times + horizon > panel.times[-1]] = np.nan
+    few = np.cumsum(~np.isnan(panel.values), axis=1) < min(_MIN_SEEN, panel.times.size / 4)
+    wanted[few] = np.nan
+    return wanted
+
+
 def _origins(memory: LinearMemory, panel: Panel) -> Iterator[_Origins]:
     """All forecast origins of `panel`, with standardised targets around each anchor."""
-    times, horizon = panel.times, memory.horizon
-    wanted = panel.ahead(horizon)
-    if times.size >= _LONG * horizon:
-        # Leads that end early would each need a factorisation of their own, for a handful of origins.
-        wanted[:, times + horizon > times[-1]] = np.nan
+    times = panel.times
+    wanted = known_targets(panel, memory.horizon)
     ends = times[0] + np.array(FOLDS) * (times[-1] - times[0])
-    folds, last_folds = np.searchsorted(ends, times), np.searchsorted(ends, times + horizon)
-    min_weight = min(_MIN_WEIGHT, times.size / 4)
+    folds, last_folds = np.searchsorted(ends, times), np.searchsorted(ends, times + memory.horizon)
     for walk in memory.walk(memory.empty(len(panel.values)), panel):
         standard = (wanted[:, walk.rows] - walk.centre[..., None]) / walk.scale[..., None]
-        around = np.where(walk.weight[..., None] >= min_weight, standard, np.nan) - walk.anchors
+        around = standard - walk.anchors
         here, there = folds[walk.rows], last_folds[walk.rows]
         for pair in sorted(set(zip(here.tolist(), there.tolist(), strict=True))):
             at = (here == pair[0]) & (there == pair[1])
             yield _Origins(*pair, walk.features[:, at], around[:, :, at])
 
 
-def fit_linear(panel: Panel, memory: LinearMemory, *, pooled: bool) -> LinearPath:
+def is_pooled(pooled: str | bool, panel: Panel, memory: LinearMemory) -> bool:
+    """Whether all series share coefficients: as asked, or ("auto") where one is too short for its own."""
+    if isinstance(pooled, bool):
+        return pooled or len(panel.values) == 1
+    shortest = int((~np.isnan(panel.values)).sum(1).min())
+    return len(panel.values) == 1 or shortest < _ROWS_A_FEATURE * memory.bank.feature_tau.size
+
+
+def fit_linear(panel: Panel, memory: LinearMemory, ids: Sequence[Any], *, pooled: bool) -> LinearPath:
     """Choose penalty and anchor by rolling origins, solve on all origins, keep the held-out errors."""
     n_groups = 1 if pooled else len(panel.values)
     moments: dict[tuple[int, int], list[Moments]] = {}
@@ -163,9 +255,11 @@ def fit_linear(panel: Panel, memory: LinearMemory, *, pooled: bool) -> LinearPat
     weights = penalty.of(memory.bank)
     leads = range(memory.horizon)
     held_out = [[m.solve(weights, leads)[anchor] for m in group] for group in before]
-    coefficients = np.stack([collect(g, list(moments)).solve(weights, leads)[anchor] for g in range(n_groups)])
+    coefficients = np.stack(
+        [collect(g, list(moments)).solve(weights, leads)[anchor] for g in range(n_groups)]
+    )
     memory = LinearMemory(memory.bank, memory.scaler, (memory.anchors[anchor],), memory.horizon)
-    return LinearPath(memory, coefficients, _error_quantiles(panel, memory, np.array(held_out)), penalty)
+    return LinearPath(memory, coefficients, _error_quantiles(panel, memory, np.array(held_out)), penalty, tuple(ids))
 
 
 def _groups(n_series: int, n_groups: int) -> list[slice]:

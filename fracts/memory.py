@@ -1,27 +1,30 @@
-"""The theory of fractional memory: its kernels, their sum of exponentials, and estimates of its exponent.
+"""The theory of fractional memory: its kernels and their approximation by a few exponentials.
 
-A kernel that forgets as a power of time is a mixture of exponentials (the diffusive representation), and a few modes
-on a geometric grid of timescales replace the mixture: the error falls geometrically in their number. The weight of
-a mode is a power of its timescale. All fits here minimise the largest relative error with non-negative weights.
+A kernel that forgets as a power of time is a mixture of exponentials (the diffusive representation), and a
+few modes on a geometric grid of timescales replace the mixture: the error falls geometrically in their
+number. The weight of a mode is a power of its timescale. Every fit here minimises the largest relative error
+with positive weights.
 
-Sources: Gorenflo, Kilbas, Mainardi, Rogosin (2014), Mittag-Leffler Functions (the functions and their spectral
-densities); Weideman, Trefethen (2007), Math. Comp. 76 (the contour); Beylkin, Monzon (2010), Appl. Comput. Harmon.
-Anal. 28 (power laws as sums of exponentials); Lawson (1961), PhD thesis UCLA (reweighting towards the largest error).
+Sources: Gorenflo, Kilbas, Mainardi, Rogosin (2014), Mittag-Leffler Functions (the functions and their
+spectral densities); Weideman, Trefethen (2007), Math. Comp. 76 (the contour); Beylkin, Monzon (2010), Appl.
+Comput. Harmon. Anal. 28 (power laws as sums of exponentials); Lawson (1961), PhD thesis, UCLA (reweighting
+towards the largest error).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import qr
 from scipy.optimize import nnls
 from scipy.special import exprel, gamma, hyp1f1, rgamma
 
 Array = NDArray[np.float64]
 
-# Where the grid ends, by modes per e-fold of time (M = 8, 12, 16, 20, 24, 32 on 1..131072): the fastest mode in units
-# of the shortest time, the slowest in units of the longest.
+# Where the grid ends, by modes per e-fold of time (M = 8, 12, 16, 20, 24, 32 on 1..131072): the fastest mode
+# in units of the shortest time, the slowest in units of the longest.
 _DENSITIES = (0.51, 0.85, 1.19, 1.53, 1.87, 2.55)
 _FASTEST = (0.5, 0.5, 0.3, 0.2, 0.15, 0.1)
 _SLOWEST = (1.5, 1.5, 1.5, 2.0, 2.5, 3.0)
@@ -29,10 +32,10 @@ _SLOWEST = (1.5, 1.5, 1.5, 2.0, 2.5, 3.0)
 
 @dataclass(frozen=True)
 class Modes:
-    """Sum of decaying exponentials plus an instant part: `feedthrough * delta(t) + sum_m weights_m exp(-t / timescales_m)`.
+    """The kernel `feedthrough * delta(t) + sum_m weights_m exp(-t / timescales_m)`.
 
-    `timescales` and `weights` have shape (mode,), fastest mode first; an infinite timescale never decays. Times are in
-    the units of the timescales, each method maps any shape of `t` to the same shape.
+    `timescales` and `weights` have shape (mode,), fastest mode first; an infinite timescale never decays.
+    Times are in the units of the timescales; each method maps any shape of `t` to the same shape.
 
     Examples
     --------
@@ -50,15 +53,14 @@ class Modes:
 
     def step(self, t: ArrayLike) -> Array:
         """Response to an input of 1 from time 0 on: the integral of the kernel."""
-        return np.asarray(self.feedthrough + t * (exprel(-_age(t, self.timescales)) @ self.weights))
+        times = np.asarray(t, dtype=np.float64)
+        return np.asarray(self.feedthrough + times * (exprel(-_age(times, self.timescales)) @ self.weights))
 
     def ramp(self, t: ArrayLike) -> Array:
         """Response to the input `t` from time 0 on: the integral of `step`."""
-        # 1F1(1; 3; -x) / 2 is (exp(-x) - 1 + x) / x^2 without its cancellation at small x.
-        return np.asarray(
-            np.multiply(self.feedthrough, t)
-            + np.square(t) * (hyp1f1(1, 3, -_age(t, self.timescales)) @ self.weights) / 2
-        )
+        times = np.asarray(t, dtype=np.float64)
+        bent = _half_square(_age(times, self.timescales)) @ self.weights
+        return np.asarray(self.feedthrough * times + times**2 * bent)
 
 
 def _age(t: ArrayLike, timescales: Array) -> Array:
@@ -66,15 +68,13 @@ def _age(t: ArrayLike, timescales: Array) -> Array:
     return np.asarray(t, dtype=np.float64)[..., None] / timescales
 
 
-class MemoryEstimate(NamedTuple):
-    """Estimate of the memory parameter d and its asymptotic standard error."""
-
-    d: float
-    standard_error: float
+def _half_square(x: Array) -> Array:
+    """`(exp(-x) - 1 + x) / x^2`, without its cancellation at small x; 1/2 at 0."""
+    return np.asarray(hyp1f1(1, 3, -x) / 2)
 
 
 def mittag_leffler(z: ArrayLike, alpha: float, beta: float = 1.0) -> Array:
-    """Two-parameter Mittag-Leffler function `E_{alpha,beta}(z) = sum_k z^k / Gamma(alpha k + beta)` of real `z <= 0`.
+    """Mittag-Leffler function `E_{alpha,beta}(z) = sum_k z^k / Gamma(alpha k + beta)` of real `z <= 0`.
 
     Parameters
     ----------
@@ -84,14 +84,16 @@ def mittag_leffler(z: ArrayLike, alpha: float, beta: float = 1.0) -> Array:
 
     Returns
     -------
-    Shape of `z`; relative accuracy about 1e-12 for alpha up to .9 and beta up to 3, falling towards alpha = 1 with the
-    value itself, which is there a small remainder (1e-9 at alpha = .9999, beta = 1); exp(z) at alpha = beta = 1.
+    Shape of `z`. Relative accuracy is about 1e-12 for beta up to 4 and alpha up to .99; nearer to 1 the
+    value far out is a small remainder and keeps fewer digits (ten at alpha = .9999, beta = 1). exp(z) at
+    alpha = beta = 1.
 
     Notes
     -----
-    The inverse Laplace transform of `s^(alpha-beta) / (s^alpha - z)` at time 1 by the trapezoid on a parabola around
-    the negative axis, where the function has its cut and no poles. Far out the leading term of the expansion in 1/z
-    is taken exactly, `E_{a,b}(z) = (E_{a,b-a}(z) - 1/Gamma(b-a)) / z`, so that beta = alpha loses no digits.
+    The inverse Laplace transform of `s^(alpha-beta) / (s^alpha - z)` at time 1, by the trapezoid on a
+    parabola around the negative axis, where the function has its cut and no poles. Far out the leading term
+    in 1/z is taken exactly, `E_{a,b}(z) = (E_{a,b-a}(z) - 1/Gamma(b-a)) / z`, so that beta = alpha loses no
+    digits.
 
     Examples
     --------
@@ -142,9 +144,9 @@ def relaxation_density(rates: ArrayLike, order: float, rate: float) -> Array:
 
 
 def response_density(rates: ArrayLike, order: float, rate: float) -> Array:
-    """Density of decay rates in the answer to an impulse: `t^(a-1) E_{a,a}(-rate t^a) = int exp(-r t) response_density(r) dr`.
+    """Density of decay rates in the answer to an impulse, `t^(a-1) E_{a,a}(-rate t^a)`.
 
-    Parameters as in `relaxation_density`.
+    It is `int exp(-r t) response_density(r) dr`. Parameters as in `relaxation_density`.
 
     Examples
     --------
@@ -157,11 +159,9 @@ def response_density(rates: ArrayLike, order: float, rate: float) -> Array:
     _check_order("order", order)
     _check_positive("rate", rate)
     if order == 1:
-        raise ValueError(
-            "order = 1 is the single exponential exp(-rate t): it has no density. Give an order below 1."
-        )
+        raise ValueError("order = 1 is one exponential, exp(-rate t), and has no density. Give one below 1.")
     power = r**order
-    # A sum of squares: the textbook form r^2a + 2 rate r^a cos(pi a) + rate^2 cancels near its minimum when a is near 1.
+    # Squares: the textbook form r^2a + 2 rate r^a cos(pi a) + rate^2 cancels at its minimum when a is near 1.
     resonance = (power - rate) ** 2 + 4 * rate * power * np.cos(np.pi * order / 2) ** 2
     return np.asarray(np.sin(np.pi * order) / np.pi * power / resonance)
 
@@ -169,7 +169,7 @@ def response_density(rates: ArrayLike, order: float, rate: float) -> Array:
 def mode_timescales(shortest: float, longest: float, n_modes: int) -> Array:
     """Timescales that serve memories from `shortest` to `longest`: a geometric grid and a last, infinite one.
 
-    The grid reaches past both ends, the further the more modes there are; the infinite timescale (the tail mode, a
+    The grid reaches past both ends, the further the denser it is; the infinite timescale (the tail mode, a
     plain accumulator) stands for all that is slower.
 
     Returns
@@ -183,20 +183,16 @@ def mode_timescales(shortest: float, longest: float, n_modes: int) -> Array:
     """
     _check_horizon(shortest, longest)
     if n_modes != int(n_modes) or n_modes < 2:
-        raise ValueError(
-            f"n_modes must be an integer of at least 2 (one mode and the tail mode), got {n_modes}."
-        )
+        raise ValueError(f"n_modes must be an integer of at least 2 (one and the tail mode), got {n_modes}.")
     density = (n_modes - 2) / np.log(longest / shortest)
-    ends = (
-        shortest * np.interp(density, _DENSITIES, _FASTEST),
-        longest * np.interp(density, _DENSITIES, _SLOWEST),
-    )
-    finite = np.geomspace(*ends, int(n_modes) - 1) if n_modes > 2 else [np.sqrt(ends[0] * ends[1])]
+    fastest = shortest * np.interp(density, _DENSITIES, _FASTEST)
+    slowest = longest * np.interp(density, _DENSITIES, _SLOWEST)
+    finite = np.geomspace(fastest, slowest, int(n_modes) - 1) if n_modes > 2 else [np.sqrt(fastest * slowest)]
     return np.append(finite, np.inf)
 
 
 def power_law_modes(exponent: float, horizon: float, n_modes: int) -> Modes:
-    """Modes whose kernel is `t^-exponent` for real `t` in [1, horizon], weights non-negative.
+    """Modes whose kernel is `t^-exponent` for real `t` in [1, horizon], weights positive.
 
     Parameters
     ----------
@@ -215,7 +211,7 @@ def power_law_modes(exponent: float, horizon: float, n_modes: int) -> Modes:
 
 
 def power_law_weights(timescales: Array, exponent: float, shortest: float, longest: float) -> Array:
-    """Non-negative weights of given modes for the kernel `t^-exponent` on real `t` in [shortest, longest].
+    """Positive weights of given modes for the kernel `t^-exponent` on real `t` in [shortest, longest].
 
     Parameters
     ----------
@@ -239,7 +235,8 @@ def power_law_weights(timescales: Array, exponent: float, shortest: float, longe
     finite = timescales[:-1]
     if len(finite) < 1 or timescales[-1] != np.inf or finite[0] <= 0 or np.any(np.diff(timescales) <= 0):
         raise ValueError(
-            f"timescales must be positive, increasing and end in infinity, got {timescales}. See `mode_timescales`."
+            f"timescales must be positive, increasing and end in infinity, got {timescales}. "
+            "Make them with `mode_timescales`."
         )
     t = _log_spaced(shortest, longest, len(timescales))
     guess = _spectral_weights(timescales, finite ** (1 - exponent) / gamma(exponent), exponent)
@@ -253,7 +250,7 @@ def relaxation_modes(
     n_modes: int,
     kernel: Literal["response", "relaxation"] = "response",
 ) -> Modes:
-    """Modes of the Caputo equation `D^order x = -rate x + u` on real `t` in [1, horizon], weights non-negative.
+    """Modes of the Caputo equation `D^order x = -rate x + u` on real `t` in [1, horizon], weights positive.
 
     Parameters
     ----------
@@ -261,9 +258,9 @@ def relaxation_modes(
     rate : positive, per unit of time to the power a.
     horizon : the longest time, above 1.
     n_modes : at least 2, the tail mode included.
-    kernel : "response" is the answer to the input u, `t^(a-1) E_{a,a}(-rate t^a)`, fitted to its step and ramp
-        responses together; what is faster than the fastest mode is its feedthrough. "relaxation" is the decay of a
-        start value, `E_a(-rate t^a)`, fitted itself.
+    kernel : "response" is the answer to the input u, `t^(a-1) E_{a,a}(-rate t^a)`, fitted to its step and
+        ramp responses together; what is faster than the fastest mode is its feedthrough. "relaxation" is the
+        decay of a start value, `E_a(-rate t^a)`, fitted itself.
 
     Examples
     --------
@@ -277,9 +274,10 @@ def relaxation_modes(
     _check_positive("rate", rate)
     if kernel not in ("response", "relaxation"):
         raise ValueError(f"kernel must be 'response' or 'relaxation', got {kernel!r}.")
-    timescales = _with_resonance(mode_timescales(1.0, horizon, n_modes), order, rate)
+    grid = mode_timescales(1.0, horizon, n_modes)
     if order == 1:
         return Modes(np.array([1 / rate]), np.ones(1))
+    timescales = _with_resonance(grid, order, rate)
     t = _log_spaced(1.0, horizon, n_modes)
     if kernel == "response":
         return _response_modes(order, rate, t, timescales)
@@ -300,10 +298,8 @@ def _with_resonance(timescales: Array, order: float, rate: float) -> Array:
     if peak <= finite[0]:
         return np.append(np.geomspace(peak, finite[-1], len(finite)), np.inf)
     place = int(np.clip(np.argmin(np.abs(np.log(finite / peak))), 1, len(finite) - 2))
-    faster, slower = (
-        np.geomspace(finite[0], peak, place + 1),
-        np.geomspace(peak, finite[-1], len(finite) - place),
-    )
+    faster = np.geomspace(finite[0], peak, place + 1)
+    slower = np.geomspace(peak, finite[-1], len(finite) - place)
     return np.concatenate([faster, slower[1:], [np.inf]])
 
 
@@ -314,11 +310,11 @@ def _response_modes(order: float, rate: float, t: Array, timescales: Array) -> M
     ramp = t ** (order + 1) * mittag_leffler(z, order, order + 2)
     density = response_density(1 / timescales[:-1], order, rate)
     guess = np.append(_spectral_weights(timescales, density, order + 1), density[0] / order)
-    # No mode has more than the steady gain of the whole, 1 / rate; the tail mode, an accumulator, has none to compare.
+    # No mode has more than the steady gain of the whole, 1 / rate; the tail mode has none to compare.
     guess = np.minimum(guess, np.concatenate([1 / timescales[:-1], [np.inf, 1.0]]) / rate)
     age = _age(t, timescales)
     steps = np.column_stack([t[:, None] * exprel(-age), np.ones_like(t)])
-    ramps = np.column_stack([np.square(t)[:, None] * hyp1f1(1, 3, -age) / 2, t])
+    ramps = np.column_stack([t[:, None] ** 2 * _half_square(age), t])
     weights = _fit(np.vstack([steps, ramps]), np.append(step, ramp), guess)
     return Modes(timescales, weights[:-1], float(weights[-1]))
 
@@ -329,7 +325,7 @@ def approximation_error(
     horizon: float,
     n_times: int = 10_000,
 ) -> float:
-    """Largest relative error of `approximate` against `exact` on `n_times` log-spaced real times in [1, horizon].
+    """Largest relative error of `approximate` to `exact` on `n_times` log-spaced real times in [1, horizon].
 
     Examples
     --------
@@ -344,7 +340,7 @@ def approximation_error(
 
 def _log_spaced(shortest: float, longest: float, n_modes: int) -> Array:
     """Times of a fit: enough between two modes to see every swing of the error."""
-    return np.geomspace(shortest, longest, max(200, 12 * n_modes))
+    return np.geomspace(shortest, longest, max(200, 8 * n_modes))
 
 
 def _spectral_weights(timescales: Array, density: Array, slow_power: float) -> Array:
@@ -359,20 +355,20 @@ def _spectral_weights(timescales: Array, density: Array, slow_power: float) -> A
 
 
 def _fit(basis: Array, target: Array, guess: Array) -> Array:
-    """Positive coefficients of `basis` (time, mode) with the smallest largest relative error to `target` (time,).
+    """Positive coefficients of `basis` (time, mode), least largest relative error to `target` (time,).
 
-    Least squares, repeated with each time weighted by the errors it has had. A pull towards `guess`, faint against
-    the error reached, decides what the data leave open: weights stay of one size and smooth in what the target
-    depends on. None falls below a tenth of its guess, so that each has a logarithm.
+    Least squares, repeated with each time weighted by the errors it has had. A pull towards `guess`, faint
+    against the error reached, decides what the data leave open: weights stay of one size and smooth in what
+    the target depends on. None falls below a tenth of its guess, so that each has a logarithm.
     """
     n_modes = len(guess)
     equations = np.column_stack([basis * guess / target[:, None], np.ones_like(target)])
     importance = np.full(len(target), 1 / len(target))
     pull, least, smallest_error, best = 3e-8, 0.1, np.inf, np.ones(n_modes)
-    for _ in range(20):
+    for _ in range(30):
         towards_guess = pull * np.column_stack([np.eye(n_modes), np.ones(n_modes)])
         weighted = np.sqrt(importance)[:, None] * equations
-        triangle = np.linalg.qr(np.vstack([weighted, towards_guess]), mode="r")[:n_modes]
+        triangle = qr(np.vstack([weighted, towards_guess]), mode="r")[0][:n_modes]
         above, _ = nnls(triangle[:, :-1], triangle[:, -1] - least * triangle[:, :-1].sum(axis=1))
         error = np.abs(equations[:, :-1] @ (least + above) - 1)
         if error.max() < smallest_error:
@@ -381,94 +377,6 @@ def _fit(basis: Array, target: Array, guess: Array) -> Array:
         importance *= error
         importance /= importance.sum()
     return guess * best
-
-
-def gph_exponent(y: ArrayLike, n_frequencies: int | None = None) -> MemoryEstimate:
-    """Memory parameter d by the log-periodogram regression of Geweke and Porter-Hudak (1983).
-
-    Parameters
-    ----------
-    y : (time,), finite, evenly spaced.
-    n_frequencies : number of lowest Fourier frequencies used, by default the square root of the length.
-
-    Examples
-    --------
-    >>> walk = np.cumsum(np.random.default_rng(0).normal(size=10_000))
-    >>> abs(gph_exponent(walk).d - 1) < 0.2
-    True
-    """
-    series = _series(y)
-    m = _bandwidth(len(series), n_frequencies, 0.5)
-    frequency = 2 * np.pi * np.arange(1, m + 1) / len(series)
-    log_power = 2 * np.log(np.abs(np.fft.rfft(series)[1 : m + 1]))
-    regressor = -2 * np.log(2 * np.sin(frequency / 2))
-    regressor -= regressor.mean()
-    spread = regressor @ regressor
-    # The log of an exponential variable, which a periodogram ordinate is, has variance pi^2 / 6.
-    return MemoryEstimate(float(regressor @ log_power / spread), float(np.pi / np.sqrt(6 * spread)))
-
-
-def local_whittle(y: ArrayLike, n_frequencies: int | None = None) -> MemoryEstimate:
-    """Memory parameter d by local Whittle (Robinson 1995), for d in (-1/2, 1).
-
-    Parameters
-    ----------
-    y : (time,), finite, evenly spaced.
-    n_frequencies : number of lowest Fourier frequencies used, by default the length to the power .65.
-
-    Examples
-    --------
-    >>> noise = np.random.default_rng(0).normal(size=10_000)
-    >>> abs(local_whittle(noise).d) < 0.1
-    True
-    """
-    from pyelw import LW
-
-    series = _series(y)
-    fitted = LW().fit(series, m=_bandwidth(len(series), n_frequencies, 0.65))
-    return MemoryEstimate(float(fitted.d_hat_), float(fitted.ase_))
-
-
-def exact_local_whittle(y: ArrayLike, n_frequencies: int | None = None) -> MemoryEstimate:
-    """Memory parameter d by two-step exact local Whittle with unknown mean (Shimotsu 2010), for d in (-1/2, 2).
-
-    Parameters as in `local_whittle`.
-
-    Examples
-    --------
-    >>> walk = np.cumsum(np.random.default_rng(0).normal(size=10_000))
-    >>> abs(exact_local_whittle(walk).d - 1) < 0.1
-    True
-    """
-    from pyelw import TwoStepELW
-
-    series = _series(y)
-    fitted = TwoStepELW().fit(series, m=_bandwidth(len(series), n_frequencies, 0.65))
-    return MemoryEstimate(float(fitted.d_hat_), float(fitted.ase_))
-
-
-def _series(y: ArrayLike) -> Array:
-    """Checked one-dimensional series, its mean taken off."""
-    series = np.asarray(y, dtype=np.float64)
-    if series.ndim != 1 or len(series) < 32:
-        raise ValueError(f"y must be one series of at least 32 values, got shape {series.shape}.")
-    if not np.all(np.isfinite(series)):
-        at = int(np.argmin(np.isfinite(series)))
-        raise ValueError(
-            f"y[{at}] is {series[at]}: the estimate needs finite values. Fill or cut the gap first."
-        )
-    if np.ptp(series) == 0:
-        raise ValueError(
-            f"y is constant at {series[0]}: it says nothing about memory. Pass a series that varies."
-        )
-    return series - series.mean()
-
-
-def _bandwidth(length: int, n_frequencies: int | None, power: float) -> int:
-    m = int(length**power) if n_frequencies is None else n_frequencies
-    if not 2 <= m < length / 2:
-        raise ValueError(f"n_frequencies must be from 2 to below half the length ({length} / 2), got {m}.")
-    return m
 
 
 def _check_order(name: str, order: float) -> None:

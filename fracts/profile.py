@@ -52,4 +52,6 @@ class SeasonProfile:
 
 def _level(slots: Array) -> Array:
     """Means that the slots (..., 3) hold; NaN where nothing was seen."""
-    return np.where(slots[..., 1] > 0, slots[..., 0], np.nan) / np.where(slots[..., 1] > 0, slots[..., 1], 1.0)
+    return np.where(slots[..., 1] > 0, slots[..., 0], np.nan) / np.where(
+        slots[..., 1] > 0, slots[..., 1], 1.0
+    )

@@ -15,7 +15,9 @@ Array = NDArray[np.float64]
 _SPREAD_FLOOR = 1e-7  # of the size of the values: below it float64 sums of squares are rounding
 
 
-def decayed_sums(start: NDArray[np.inexact], decay: NDArray[np.inexact], drive: NDArray[np.inexact]) -> NDArray[np.inexact]:
+def decayed_sums(
+    start: NDArray[np.inexact], decay: NDArray[np.inexact], drive: NDArray[np.inexact]
+) -> NDArray[np.inexact]:
     """Every state of `z[t] = decay[t] * z[t-1] + drive[t]`.
 
     start: (series, ...).  decay: (time, ...).  drive: (series, time, ...).

@@ -1,14 +1,25 @@
-"""Which frequencies of the given seasons a set of series really has."""
+"""Which season lengths a model takes, and which of their frequencies a set of series really has."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from fracts.checks import check_season_lengths
 from fracts.scaling import Array
+from fracts.series import Panel
+from fracts.timeline import Clock, default_season_lengths
 
 _FINE = 6  # frequencies looked at for each harmonic
 _AROUND = np.array([-4, -3, -2, 2, 3, 4])  # of these, the ones between harmonics
 _STANDS_OUT = 8.0  # times the power around it: F(2, 12) exceeds it once in 160
+
+
+def chosen_season_lengths(asked: Any, panel: Panel, clock: Clock) -> tuple[int, ...]:
+    """Season lengths in steps: as asked, or ("auto") those that the calendar implies and the history shows."""
+    if isinstance(asked, str) and asked == "auto":
+        return default_season_lengths(clock, int(panel.times[-1]) + 1)
+    return check_season_lengths(asked)
 
 
 def strongest_frequencies(values: Array, times: Array, season_lengths: Sequence[int], limit: int) -> Array:

@@ -23,14 +23,8 @@ from numpy.typing import NDArray
 
 Counts = NDArray[np.int64]
 
-CALENDARS = (
-    "ME",
-    "MS",
-    "BMS",
-    "BME",
-    "B",
-    "D",
-)  # coarsest first; 30 June is the end of June before it is the 30th
+# Coarsest first; 30 June is the end of June before it is the 30th.
+CALENDARS = ("ME", "MS", "BMS", "BME", "B", "D")
 STRETCH = 16  # stamps that show a declared freq: past a weekend for B, 16 years for YE
 DAY = np.timedelta64(1, "D")
 SPARSEST = 3  # steps between rows, in the median, for a calendar still to be believed
@@ -356,9 +350,9 @@ def _mark(calendar: str, counts: Counts) -> NDArray[Any]:
         return first
     if calendar == "ME":
         return following - 1
-    return np.busday_offset(
-        first if calendar == "BMS" else following, 0 if calendar == "BMS" else -1, "forward"
-    )
+    if calendar == "BMS":
+        return np.busday_offset(first, 0, roll="forward")
+    return np.busday_offset(following, -1, roll="forward")
 
 
 def _wall(index: Any) -> NDArray[Any]:

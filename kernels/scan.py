@@ -80,6 +80,11 @@ def frac_step(
     TypeError, ValueError
         As `frac_scan`.
 
+    Notes
+    -----
+    Every step rounds the state once. Under a constant input these roundings add up, in the worst case to half
+    a unit in the last place times the timescale (README.md). Carry a long stream in float64.
+
     Examples
     --------
     >>> one = torch.ones(1, 1, 1)

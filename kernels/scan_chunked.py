@@ -29,8 +29,8 @@ def scan_chunked(
 
     step = step.double()
     clock = step.cumsum(-2).to(v.dtype)  # [N, B, H, C, 1], from the start of the chunk
-    # Summed from token to token: a difference of clocks would lose short steps after a huge one. Pairs with the
-    # future stay at zero, so that exponential and gradient are finite there too.
+    # Summed from token to token: a difference of clocks would lose short steps after a huge one. Pairs with
+    # the future stay at zero, so that exponential and gradient are finite there too.
     elapsed = step.expand(*step.shape[:-1], chunk).tril(-1).cumsum(-2).to(v.dtype)  # [N, B, H, C, C]
     decay = torch.exp(elapsed[..., None] * slowness[:, None])  # [N, B, H, C, C, M]
     seen = (decay * b[..., None, :, :] * c[..., :, None, :]).sum(-1).tril()  # [N, B, H, C, C]

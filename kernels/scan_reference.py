@@ -22,9 +22,9 @@ def scan_reference(
     tensor([1., 2., 3.], dtype=torch.float64)
     """
     c, b, step, rates, v, state = (x.double() for x in (c, b, step, rates, v, initial_state))
-    outputs = [v[:, :0]]
-    for t in range(v.shape[1]):
-        decay = torch.exp(-step[:, t, :, None] * rates)  # [B, H, M]
-        state = decay[..., None] * state + b[:, t, :, :, None] * v[:, t, :, None, :]
-        outputs.append((c[:, t, :, :, None] * state).sum(-2)[:, None])
-    return torch.cat(outputs, dim=1), state
+    outputs = []
+    for c_t, b_t, step_t, v_t in zip(c.unbind(1), b.unbind(1), step.unbind(1), v.unbind(1), strict=True):
+        decay = torch.exp(-step_t[..., None] * rates)  # [B, H, M]
+        state = decay[..., None] * state + b_t[..., None] * v_t[..., None, :]
+        outputs.append((c_t[..., None] * state).sum(-2))
+    return torch.stack(outputs, dim=1), state

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from fracts.anchor import SeasonSlots
 from fracts.baselines import Mean, Naive, SeasonalNaive
@@ -56,6 +57,15 @@ def test_intervals_are_the_quantiles_of_the_errors_of_the_history(make):
         errors = [y[t + lead] - rule_value(model, y[: t + 1], lead) for t in range(400 - lead)]
         expected = np.quantile(errors, [0.05, 0.3, 0.95]) - np.median(errors)
         np.testing.assert_allclose(table[lead - 1, 1:] - table[lead - 1, 0], expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("model", [Naive(3), Mean(3), SeasonalNaive(3, season_length=7)], ids=repr)
+def test_a_row_without_value_teaches_nothing(model):
+    rng = np.random.default_rng(5)
+    y = pd.Series(rng.normal(size=300).cumsum(), pd.date_range("2024-01-01", periods=300, freq="D"))
+    y[(rng.random(300) < 0.3) & (np.arange(300) < 299)] = nan
+    expected = clone(model).fit(y.dropna()).predict(level=[50, 90])
+    pd.testing.assert_frame_equal(model.fit(y).predict(level=[50, 90]), expected)
 
 
 def rule_value(model, past, lead):

@@ -179,3 +179,18 @@ def test_an_estimator_is_copied_and_kept_like_any_other(entry):
     with pytest.raises(NotFittedError, match="call fit first"):
         clone(model).predict()
     assert not hasattr(clone(model), "cutoff_")
+
+
+class Sometimes(Naive):
+    """Learns one attribute more from long histories."""
+
+    def _fit(self, panel, clock):
+        super()._fit(panel, clock)
+        if len(panel.times) > 10:
+            self.long_ = True
+
+
+def test_an_attribute_that_only_the_last_fit_learned_is_forgotten():
+    model = Sometimes(1).fit(VALUES)
+    assert model.long_
+    assert not hasattr(model.fit(VALUES[:5]), "long_")

@@ -1,5 +1,6 @@
 """The rooms are found under one name only, with or without symbolic links, and the door is light."""
 
+import os
 import shutil
 import statistics
 import subprocess
@@ -21,7 +22,7 @@ in_a_checkout = pytest.mark.skipif(
 
 
 def python(code, folder, path=""):
-    environment = {"PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = os.environ | {"PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(
         [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )

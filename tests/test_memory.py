@@ -1,4 +1,4 @@
-"""The theory room: its functions against independent ones, its sums of exponentials against the laws they stand for."""
+"""The theory room: its functions against independent ones, its sums of exponentials against their laws."""
 
 import numpy as np
 import pytest
@@ -14,9 +14,6 @@ from scipy.special import erfcx, rgamma
 from fracts.memory import (
     Modes,
     approximation_error,
-    exact_local_whittle,
-    gph_exponent,
-    local_whittle,
     mittag_leffler,
     mode_timescales,
     power_law_modes,
@@ -47,9 +44,9 @@ def power_law_error(exponent, n_modes, horizon=HORIZON):
 def test_mittag_leffler_agrees_with_another_implementation(alpha, extra):
     beta = {"alpha": alpha, "one": 1.0, "alpha+1": alpha + 1, "two": 2.0, "alpha+2": alpha + 2}[extra]
     # The reference loses digits of beta = alpha to cancellation as its argument grows.
-    z = -np.append(0.0, np.geomspace(1e-6, 10.0 if extra == "alpha" else 1e6, 100))
+    z = -np.append(0.0, np.geomspace(1e-6, 1.0 if extra == "alpha" else 1e6, 100))
     expected = reference_mittag_leffler(z, alpha, beta).real
-    np.testing.assert_allclose(mittag_leffler(z, alpha, beta), expected, rtol=1e-12)
+    np.testing.assert_allclose(mittag_leffler(z, alpha, beta), expected, rtol=2e-12)
 
 
 def test_mittag_leffler_of_order_one_is_the_exponential():
@@ -123,11 +120,9 @@ def test_the_error_falls_geometrically_in_the_number_of_modes(exponent):
     assert np.all(errors[1:] < errors[:-1] / 5)
 
 
-@pytest.mark.parametrize("horizon", [30, 1000, 1_000_000])
-def test_a_shorter_horizon_needs_fewer_modes(horizon):
-    """The error depends on modes per e-fold: as many as 16 on 1..131072 give its error on any horizon."""
-    n_modes = 2 + int(np.ceil(14 * np.log(horizon) / np.log(HORIZON)))
-    assert power_law_error(0.5, n_modes, horizon) < 1.2e-4
+def test_a_shorter_horizon_is_held_closer():
+    errors = np.array([power_law_error(0.5, 16, horizon) for horizon in (1_000_000, HORIZON, 8192, 512)])
+    assert np.all(errors[1:] < errors[:-1] / 3)
 
 
 @given(exponent=st.floats(0.002, 2.0), n_modes=st.integers(2, 64), log_horizon=st.floats(1.0, 14.0))
@@ -151,7 +146,7 @@ def slope(modes):
     return np.polyfit(np.log(modes.timescales[middle]), np.log(modes.weights[middle]), 1)[0]
 
 
-@pytest.mark.parametrize("n_modes", [8, 16, 24, 48])
+@pytest.mark.parametrize("n_modes", [8, 16, 32])
 def test_weights_can_be_interpolated_over_a_table_of_exponents(n_modes):
     exponents = np.geomspace(0.02, 1.98, 127)
     logs = np.log([power_law_modes(exponent, HORIZON, n_modes).weights for exponent in exponents])
@@ -203,6 +198,9 @@ def test_step_and_ramp_responses_are_the_formulas(order, rate, n_modes, bound):
 def test_responses_stay_good_as_the_order_nears_one(order, rate):
     modes = relaxation_modes(order, rate, HORIZON, 24)
     assert approximation_error(modes.step, step_response(order, rate), HORIZON) < 2e-5
+    decay = relaxation_modes(order, rate, HORIZON, 24, kernel="relaxation")
+    exact = lambda t: mittag_leffler(-rate * t**order, order)  # noqa: E731
+    assert approximation_error(decay.kernel, exact, HORIZON) < 3e-3
 
 
 @pytest.mark.parametrize(("order", "bound"), [(0.1, 2e-5), (0.3, 1e-4), (0.5, 2e-4), (0.7, 1e-3)])
@@ -288,43 +286,6 @@ def test_the_tail_mode_is_an_accumulator():
     assert modes.kernel(5.0) == 2.0 and modes.step(5.0) == 10.0 and modes.ramp(5.0) == 25.0
 
 
-# Estimates of the exponent
-
-
-def fractional_noise(d, length, seed):
-    """Gaussian ARFIMA(0, d, 0), by its moving average cut after 4 * length terms."""
-    k = np.arange(1, 4 * length)
-    filter_ = np.cumprod(np.append(1.0, (k - 1 + d) / k))
-    noise = np.random.default_rng(seed).normal(size=5 * length)
-    size = 10 * length
-    return np.fft.irfft(np.fft.rfft(filter_, size) * np.fft.rfft(noise, size), size)[4 * length : 5 * length]
-
-
-@pytest.mark.parametrize("estimate", [gph_exponent, local_whittle, exact_local_whittle])
-@pytest.mark.parametrize("d", [-0.3, 0.0, 0.2, 0.4])
-def test_estimates_find_the_memory_of_fractional_noise_and_know_their_error(estimate, d):
-    results = [estimate(100.0 + fractional_noise(d, 4096, seed)) for seed in range(20)]
-    found = np.array([result.d for result in results])
-    error = results[0].standard_error
-    assert abs(found.mean() - d) < 4 * error / np.sqrt(20) + 0.01
-    assert 0.6 * error < found.std() < 1.6 * error
-
-
-@pytest.mark.parametrize("estimate", [gph_exponent, local_whittle, exact_local_whittle])
-def test_estimates_do_not_depend_on_the_unit_and_say_nothing(estimate, capfd):
-    y = fractional_noise(0.3, 1000, 0)
-    before = y.copy()
-    assert estimate(1000 * y + 5).d == pytest.approx(estimate(y).d, abs=1e-6)
-    assert np.array_equal(y, before)
-    assert capfd.readouterr() == ("", "")
-
-
-def test_more_frequencies_give_a_smaller_standard_error():
-    y = fractional_noise(0.3, 1000, 0)
-    assert local_whittle(y, n_frequencies=100).standard_error == pytest.approx(0.05)
-    assert gph_exponent(y, n_frequencies=100).standard_error < gph_exponent(y).standard_error
-
-
 # Bad input
 
 
@@ -353,10 +314,6 @@ def test_more_frequencies_give_a_smaller_standard_error():
             lambda: relaxation_modes(0.5, 1.0, 100.0, 8, "impulse"),
             "'response' or 'relaxation', got 'impulse'",
         ),
-        (lambda: gph_exponent(np.ones((40, 2))), r"got shape \(40, 2\)"),
-        (lambda: gph_exponent(np.append(np.arange(50.0), np.nan)), r"y\[50\] is nan"),
-        (lambda: local_whittle(np.ones(50)), "y is constant at 1.0"),
-        (lambda: exact_local_whittle(np.arange(50.0), 25), r"below half the length \(50 / 2\), got 25"),
     ],
 )
 def test_bad_input_is_named_with_its_value(call, message):

@@ -175,3 +175,9 @@ def test_another_history_starts_at_time_zero_with_the_same_step():
     np.testing.assert_array_equal(again.times(again.counts(other)), [0, 2])
     future = again.future(again.counts(other)[1], 1)
     pd.testing.assert_index_equal(future, (other[1:] + pd.Timedelta("1h")).as_unit("s"))
+
+
+def test_stamps_of_another_zone_are_the_same_instants():
+    index = pd.date_range("2024-03-28", periods=9, freq="D", tz="Europe/London")
+    clock = learn_clock(index[:5])
+    np.testing.assert_array_equal(clock.times(clock.counts(index.tz_convert("America/Lima"))), np.arange(9.0))

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import Tensor
 
-# RMS ratio to the float64 loop of the same rounded inputs. float32 rounds by 6e-8: outputs and plain gradients
-# are sums of a few dozen such roundings. The gradients of step and rates sum over all modes, or over all tokens,
-# terms that cancel, so they get 10 and 50 times as much room. float64 rounds by 1e-16 and has room enough.
+# RMS ratio to the float64 loop of the same rounded inputs. float32 rounds by 6e-8: outputs and plain
+# gradients are sums of a few dozen such roundings. The gradients of step and rates sum over all modes, or
+# over all tokens, terms that cancel, so they get more room. float64 rounds by 1e-16 and needs no distinction.
 TOLERANCE = {
     torch.float32: {"y": 2e-6, "state": 2e-6, "step": 2e-5, "rates": 1e-4, "other gradients": 4e-6},
     torch.float64: {"y": 1e-12, "state": 1e-12, "step": 1e-12, "rates": 1e-12, "other gradients": 1e-12},
@@ -37,7 +37,7 @@ def tokens():
     """A drawer of arguments for `frac_scan`, by name."""
 
     def draw(time, *, batch=2, heads=3, modes=5, width=4, dtype=torch.float64, seed=0, leap=100.0):
-        """One step in five is zero, one in ten is `leap`; each head has its own rates, the last of them zero."""
+        """One step in five is zero, one in ten is `leap`; each head has its own rates, the last one zero."""
         random = torch.Generator().manual_seed(seed)
 
         def normal(*shape):

@@ -117,13 +117,3 @@ def test_a_constant_input_is_kept_for_400000_steps_in_float32():
     exact[:, 1] = count[:, 0]
     assert ((y[0, :, :, 0] - exact).abs() / exact).max() <= 5e-6
     assert ((state[0, :, 0, 0] - exact[-1]).abs() / exact[-1]).max() <= 5e-6
-
-
-@pytest.mark.slow
-def test_single_steps_keep_a_constant_input_for_400000_steps_in_float32():
-    rates = torch.tensor([1 / 131_072, 1 / 100_000, 1 / 1_024], dtype=torch.float32)
-    one, state = torch.ones(1, 3, 1), torch.zeros(1, 3, 1, 1)
-    for _ in range(400_000):
-        _, state = frac_step(one, one, one[..., 0], rates[:, None], one, state)
-    exact = torch.expm1(-400_000 * rates.double()) / torch.expm1(-rates.double())
-    assert ((state.flatten() - exact).abs() / exact).max() <= 5e-6

@@ -1,0 +1,229 @@
+"""`FracForecaster`: the linear path of `FracRidge` and, on top of it, a selective FRAC network."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+
+from fracts.base import Forecaster
+from fracts.checks import check_lead, check_memory, check_network
+from fracts.encoder import FracEncoder
+from fracts.forecasts import QUANTILES, Forecast
+from fracts.heads import QuantileHead
+from fracts.linear import LinearPath, fit_linear, is_pooled, linear_memory
+from fracts.network import FracNetwork, as_arrays, as_state
+from fracts.paths import extended
+from fracts.seasons import chosen_season_lengths
+from fracts.series import Panel, State
+from fracts.timeline import Clock
+from fracts.windows import RandomWindows, Rest, held_out_windows
+
+if TYPE_CHECKING:
+    import lightning
+
+HELD_OUT = 0.2  # share of the training time that decides when training stops and whether the network stays
+TOKENS = 4096  # rows of a training batch
+_HELD_OUT_ROWS = 32768  # looked at after every epoch
+_MIN_ROWS = 100  # of training time for a network to be worth a try
+_ROWS_AT_ONCE = 16384  # of all series, in a pass over a history
+_MEAN_WEIGHTS = np.diff(np.concatenate([[0.0], (QUANTILES[1:] + QUANTILES[:-1]) / 2, [1.0]]))
+
+
+class FracForecaster(Forecaster):
+    """Forecasts from fractional memories: a linear path, and a selective FRAC network that refines it.
+
+    The linear path is that of `FracRidge`. The network reads the series through banks of exponential modes
+    whose step, order and decay rate are set by every observation, and moves and stretches the quantiles of
+    the linear path. It starts by adding nothing, is trained on windows of the history, and is kept only if it
+    beats the linear path on the last fifth of it, which it was not trained on.
+
+    Parameters
+    ----------
+    horizon : the longest lead trained for, in steps. Beyond it sampled paths roll on.
+    n_modes : timescales of every memory, at least 2, the tail mode included.
+    timescales : the shortest and the longest memory to represent, in steps.
+    season_lengths : "auto" (those that the calendar implies and the history shows three times), an int, a
+        tuple, or () for none; in steps.
+    width : features of a row in the network, a multiple of 2 * n_heads.
+    n_layers : FRAC layers; 0 leaves the linear path alone.
+    n_heads : plain heads of a layer; each frequency of a season adds one.
+    window : rows of a training window. It does not limit the memory.
+    max_epochs, learning_rate : of the training, which stops early by held-out time.
+    device : "auto" (a GPU where there is one), "cpu" or "cuda", to train on. Weights come back to the CPU.
+    random_state : seed of the initial weights and of the windows; None draws one.
+    verbose : 1 shows the progress of the training, 0 nothing. Both are silent on paper: records go to the
+        logger `fracts`.
+    trainer : None, or a function without arguments that returns a new `lightning.Trainer`, called at each fit.
+
+    Attributes
+    ----------
+    season_lengths_ : tuple of int.
+    network_ : torch module; None where n_layers is 0.
+    network_kept_ : bool, whether the network beat the linear path on held-out time.
+    history_ : list of (epoch, train_loss, held_out_loss); epoch 0 is the linear path.
+    device_ : str, trained on.
+
+    Notes
+    -----
+    "Fractional State Space Transition for Long Sequence Modeling" is the source of the layer; CITATION has
+    the methods.
+
+    Examples
+    --------
+    >>> y = np.sin(np.arange(300) * 2 * np.pi / 10)
+    >>> model = FracForecaster(2, season_lengths=10, max_epochs=1, random_state=0).fit(y)
+    >>> model.predict().shape
+    (2,)
+    """
+
+    def __init__(
+        self,
+        horizon: int,
+        *,
+        n_modes: int = 16,
+        timescales: tuple[float, float] = (1.0, 131072.0),
+        season_lengths: str | int | tuple[int, ...] = "auto",
+        width: int = 64,
+        n_layers: int = 2,
+        n_heads: int = 4,
+        window: int = 512,
+        max_epochs: int = 20,
+        learning_rate: float = 2e-3,
+        device: str = "auto",
+        random_state: int | None = None,
+        verbose: int = 0,
+        trainer: "Callable[[], lightning.Trainer] | None" = None,
+    ) -> None:
+        self.horizon = horizon
+        self.n_modes = n_modes
+        self.timescales = timescales
+        self.season_lengths = season_lengths
+        self.width = width
+        self.n_layers = n_layers
+        self.n_heads = n_heads
+        self.window = window
+        self.max_epochs = max_epochs
+        self.learning_rate = learning_rate
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+        self.trainer = trainer
+
+    def memory_spectrum(self, lead: int = 1) -> pd.DataFrame:
+        """Weight of every mode of the linear path in the forecast of `lead` steps ahead.
+
+        Returns
+        -------
+        DataFrame with the columns `series` (None: all share their weights), `period` (steps, inf for the plain
+        modes), `timescale` (steps) and `weight` (of a mode of unit gain, dimensionless; the modulus at a
+        season's frequency).
+        """
+        self._check_fitted()
+        return self._path.spectrum(check_lead(lead, self.horizon))
+
+    def _fit(self, panel: Panel, clock: Clock) -> None:
+        check_memory(self.n_modes, self.timescales)
+        check_network(self)
+        self.season_lengths_ = chosen_season_lengths(self.season_lengths, panel, clock)
+        memory = linear_memory(panel, self.horizon, self.n_modes, self.timescales, self.season_lengths_)
+        pooled = is_pooled("auto", panel, memory)
+        self._path = fit_linear(panel, memory, self.series_ids_, pooled=pooled)
+        self.device_ = _device(self.device)
+        self.network_, self.history_, self.network_kept_ = None, [], False
+        if self.n_layers:
+            self._train(panel, pooled)
+
+    def _train(self, panel: Panel, pooled: bool) -> None:
+        from fracts.training import train
+
+        seed = np.random.SeedSequence(self.random_state).generate_state(2)
+        self.network_ = self._new_network(torch.Generator().manual_seed(int(seed[0])))
+        stop = int(np.searchsorted(panel.times, panel.times[-1] * (1 - HELD_OUT)))
+        if stop < max(_MIN_ROWS, 2 * self.horizon):
+            return
+        early = Panel(panel.values[:, :stop], panel.times[:stop])
+        path = fit_linear(early, self._path.memory, self.series_ids_, pooled=pooled)
+        self.network_.head.errors.copy_(torch.from_numpy(path.errors))
+        rest = Rest.of(panel, path)
+        length = min(self.window, stop)
+        batches = RandomWindows(rest, stop, length, max(1, TOKENS // length), int(seed[1]))
+        self.history_, self.network_kept_ = train(
+            self.network_,
+            batches,
+            held_out_windows(rest, stop, self.window, _HELD_OUT_ROWS),
+            max_epochs=self.max_epochs,
+            learning_rate=self.learning_rate,
+            device=self.device_,
+            trainer=self.trainer,
+        )
+        self.network_.head.errors.copy_(torch.from_numpy(self._path.errors))
+
+    def _new_network(self, generator: torch.Generator) -> FracNetwork:
+        frequencies = self._path.memory.bank.frequencies
+        encoder = FracEncoder(
+            self.width,
+            self.n_layers,
+            self.n_heads,
+            len(frequencies),
+            self.n_modes,
+            tuple(self.timescales),
+            generator,
+        )
+        head = QuantileHead(self.width, torch.from_numpy(QUANTILES), torch.from_numpy(self._path.errors))
+        return FracNetwork(encoder, head, frequencies).eval()
+
+    def _empty_state(self, n_series: int) -> State:
+        state = self._path.empty(self.series_ids_)
+        if self.network_ is None:
+            return state
+        return state | as_arrays(self.network_.encoder.empty(n_series))
+
+    def _advance(self, state: State, panel: Panel) -> State:
+        if self.network_ is None:
+            return self._path.advance(state, panel)
+        rows = max(1, _ROWS_AT_ONCE // len(panel.values))
+        for start in range(0, panel.times.size, rows):
+            part = Panel(panel.values[:, start : start + rows], panel.times[start : start + rows])
+            state = self._advance_part(state, part)
+        return state
+
+    def _advance_part(self, state: State, panel: Panel) -> State:
+        reading = self._path.readings(state, panel)
+        before = state["time"][0] if np.isfinite(state["time"][0]) else panel.times[0]
+        times = np.broadcast_to(panel.times, panel.values.shape).copy()
+        gap = np.broadcast_to(np.diff(panel.times, prepend=before), panel.values.shape).copy()
+        u = (panel.values - reading.centre) / reading.scale
+        with torch.no_grad():
+            _, encoded = self.network_.encode(
+                torch.from_numpy(u),
+                torch.from_numpy(times),
+                torch.from_numpy(gap),
+                as_state(state, self.n_layers),
+            )
+        return self._path.advance(state, panel) | as_arrays(encoded)
+
+    def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
+        return extended(self._read, self._advance, state, self.horizon, horizon, quantiles)
+
+    def _read(self, state: State) -> Forecast:
+        leads, centre, scale = self._path.read(state)
+        errors = self._path.errors[state["group"]]
+        if self.network_ is not None:
+            with torch.no_grad():
+                group = torch.from_numpy(state["group"])
+                moved = self.network_.head(torch.from_numpy(state["features"]), group).double().numpy()
+        else:
+            moved = errors
+        mean = leads + (moved - errors) @ _MEAN_WEIGHTS
+        mean = centre[:, None] + scale[:, None] * mean
+        quantiles = centre[:, None, None] + scale[:, None, None] * (leads[..., None] + moved)
+        return Forecast(mean, quantiles)
+
+
+def _device(asked: str) -> str:
+    if asked == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return asked

@@ -1,0 +1,65 @@
+"""The network of `FracForecaster`: encoder and head, and its state as numpy arrays."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from fracts.encoder import EncoderState, FracEncoder
+from fracts.heads import QuantileHead
+from fracts.mixer import MixerState, Tokens
+from fracts.series import State
+
+
+class FracNetwork(nn.Module):
+    """Quantiles of every lead at every row, around the linear path and in units of scale.
+
+    frequencies: (frequencies,), radians per step, of the seasonal heads.
+    """
+
+    frequencies: Tensor
+
+    def __init__(self, encoder: FracEncoder, head: QuantileHead, frequencies: NDArray[np.float64]) -> None:
+        super().__init__()
+        self.encoder, self.head = encoder, head
+        self.register_buffer("frequencies", torch.from_numpy(frequencies / (2 * np.pi)))  # turns a step
+
+    def forward(
+        self, u: Tensor, times: Tensor, gap: Tensor, group: Tensor, state: EncoderState | None = None
+    ) -> tuple[Tensor, EncoderState]:
+        """Quantiles (batch, time, horizon, levels) and the state after the last row."""
+        features, state = self.encode(u, times, gap, state or self.encoder.empty(len(u)))
+        return self.head(features, group), state
+
+    def encode(
+        self, u: Tensor, times: Tensor, gap: Tensor, state: EncoderState
+    ) -> tuple[Tensor, EncoderState]:
+        """Features (batch, time, width) and the state after the last row.
+
+        u: (batch, time), standardised, NaN where missing.  times, gap: (batch, time), steps, float64.
+        """
+        dtype = self.encoder.nothing.dtype
+        observed = ~u.isnan()
+        # The phase is taken in float64: a float32 loses it after 10^5 steps.
+        angle = 2 * np.pi * torch.remainder(times[..., None] * self.frequencies.double(), 1.0)
+        wave = torch.stack([angle.cos(), angle.sin()], -1).to(dtype)
+        tokens = Tokens(observed, gap.to(dtype), wave)
+        features, state = self.encoder(torch.where(observed, u, 0.0).to(dtype), tokens, state)
+        return features, state
+
+
+def as_arrays(state: EncoderState) -> State:
+    """The state as numpy arrays, series first."""
+    arrays: State = {"features": state.features.numpy()}
+    for i, layer in enumerate(state.layers):
+        arrays |= {f"layer_{i}_modes": layer.modes.numpy(), f"layer_{i}_hold": layer.hold.numpy()}
+    return arrays
+
+
+def as_state(arrays: State, n_layers: int) -> EncoderState:
+    """The state that `as_arrays` wrote."""
+    layers = tuple(
+        MixerState(torch.from_numpy(arrays[f"layer_{i}_modes"]), torch.from_numpy(arrays[f"layer_{i}_hold"]))
+        for i in range(n_layers)
+    )
+    return EncoderState(layers, torch.from_numpy(arrays["features"]))

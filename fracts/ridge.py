@@ -1,0 +1,95 @@
+"""`FracRidge`: linear forecasts from a bank of fractional memories, fitted in closed form."""
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fracts.base import Forecaster
+from fracts.checks import check_lead, check_memory, check_pooled
+from fracts.forecasts import Forecast
+from fracts.linear import fit_linear, is_pooled, linear_memory
+from fracts.paths import extended
+from fracts.seasons import chosen_season_lengths
+from fracts.series import Panel, State
+from fracts.timeline import Clock
+
+
+class FracRidge(Forecaster):
+    """Linear forecasts from a bank of fractional memories.
+
+    Every lead is a ridge regression on exponential modes of geometrically spaced timescales, plain and at
+    the frequencies of the seasons. The penalty is the prior of the theory, tau**-1/2 for the weight of a mode
+    of timescale tau; its strength, and a seasonal profile to lean on, are chosen by rolling origins in time.
+
+    Parameters
+    ----------
+    horizon : the longest lead fitted, in steps. Beyond it sampled paths roll on.
+    n_modes : timescales of the grid, at least 2, the tail mode included (which has no part in a linear path).
+    timescales : the shortest and the longest memory to represent, in steps.
+    season_lengths : "auto" (those that the calendar implies and the history shows three times), an int, a
+        tuple, or () for none; in steps.
+    pooled : True: one set of coefficients for all series; False: one for each; "auto": one for each where all
+        are long enough.
+
+    Attributes
+    ----------
+    season_lengths_ : tuple of int.
+    pooled_ : bool.
+    penalty_ : the chosen prior and its strength.
+
+    Examples
+    --------
+    >>> y = np.sin(np.arange(200) * 2 * np.pi / 10)
+    >>> FracRidge(3, season_lengths=10).fit(y).predict().round(2)
+    array([0.  , 0.59, 0.95])
+    """
+
+    def __init__(
+        self,
+        horizon: int,
+        *,
+        n_modes: int = 16,
+        timescales: tuple[float, float] = (1.0, 131072.0),
+        season_lengths: str | int | tuple[int, ...] = "auto",
+        pooled: str | bool = "auto",
+    ) -> None:
+        self.horizon = horizon
+        self.n_modes = n_modes
+        self.timescales = timescales
+        self.season_lengths = season_lengths
+        self.pooled = pooled
+
+    def memory_spectrum(self, lead: int = 1) -> pd.DataFrame:
+        """Weight of every mode in the forecast of `lead` steps ahead.
+
+        Returns
+        -------
+        DataFrame with the columns `series`, `period` (steps, inf for the plain modes), `timescale` (steps) and
+        `weight` (of a mode of unit gain, dimensionless; the modulus at a season's frequency).
+        """
+        self._check_fitted()
+        return self._path.spectrum(check_lead(lead, self.horizon))
+
+    def _fit(self, panel: Panel, clock: Clock) -> None:
+        check_memory(self.n_modes, self.timescales)
+        check_pooled(self.pooled)
+        self.season_lengths_ = chosen_season_lengths(self.season_lengths, panel, clock)
+        memory = linear_memory(panel, self.horizon, self.n_modes, self.timescales, self.season_lengths_)
+        self.pooled_ = is_pooled(self.pooled, panel, memory)
+        self._path = fit_linear(panel, memory, self.series_ids_, pooled=self.pooled_)
+        self.penalty_ = self._path.penalty
+
+    def _empty_state(self, n_series: int) -> State:
+        return self._path.empty(self.series_ids_)
+
+    def _advance(self, state: State, panel: Panel) -> State:
+        return self._path.advance(state, panel)
+
+    def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
+        return extended(self._read, self._path.advance, state, self.horizon, horizon, quantiles)
+
+    def _read(self, state: State) -> Forecast:
+        leads, centre, scale = self._path.read(state)
+        mean = centre[:, None] + scale[:, None] * leads
+        errors = self._path.errors[state["group"]]
+        return Forecast(mean, mean[..., None] + scale[:, None, None] * errors)

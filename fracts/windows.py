@@ -1,0 +1,104 @@
+"""Training windows: stretches of the standardised series and of what the linear path left over."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import IterableDataset
+
+from fracts.linear import LinearPath, known_targets
+from fracts.series import Panel
+
+_BLANK = 0.05  # share of rows hidden from the network, so that it learns to forecast where a value is missing
+
+
+class Window(NamedTuple):
+    """A batch of stretches of series."""
+
+    u: Tensor  # (batch, time), standardised values, NaN where missing
+    times: Tensor  # (batch, time), steps, float64
+    gap: Tensor  # (batch, time), steps since the row before, float64
+    group: Tensor  # (batch,)
+    rest: Tensor  # (batch, time, horizon), targets minus the linear path, NaN where unknown
+
+
+@dataclass(frozen=True)
+class Rest:
+    """What the network sees and what it must explain, at every row of a panel."""
+
+    u: NDArray[np.float64]  # (series, time)
+    times: NDArray[np.float64]  # (time,)
+    group: NDArray[np.int64]  # (series,)
+    rest: NDArray[np.float32]  # (series, time, horizon)
+
+    @classmethod
+    def of(cls, panel: Panel, path: LinearPath) -> "Rest":
+        """Standardised values of `panel` and standardised targets less the forecasts of `path`."""
+        state = path.empty(path.ids)
+        reading = path.readings(state, panel)
+        u = (panel.values - reading.centre) / reading.scale
+        wanted = known_targets(panel, path.memory.horizon)
+        rest = (wanted - reading.centre[..., None]) / reading.scale[..., None] - reading.leads
+        return cls(u, panel.times, state["group"], rest.astype(np.float32))
+
+    def window(self, series: NDArray[np.int64], starts: NDArray[np.int64], length: int) -> Window:
+        """The stretches of `length` rows from `starts` (batch,) of `series` (batch,)."""
+        at = starts[:, None] + np.arange(length)
+        times = self.times[at]
+        return Window(
+            torch.from_numpy(self.u[series[:, None], at]),
+            torch.from_numpy(times),
+            torch.from_numpy(np.diff(times, prepend=times[:, :1])),
+            torch.from_numpy(self.group[series]),
+            torch.from_numpy(self.rest[series[:, None], at]),
+        )
+
+
+class RandomWindows(IterableDataset[Window]):
+    """Endless batches of random windows that end before row `stop`, targets at or after `until` unknown.
+
+    The first quarter of a window that does not start its series warms the state up: no target there.
+    """
+
+    def __init__(self, rest: Rest, stop: int, length: int, batch_size: int, seed: int) -> None:
+        super().__init__()
+        self.rest, self.stop, self.batch_size = rest, stop, batch_size
+        self.length = min(length, stop)
+        self.draws = np.random.default_rng(seed)
+        seen = ~np.isnan(rest.u[:, :stop])
+        self.first = np.where(seen.any(1), seen.argmax(1), stop)  # of each series; none where it is empty
+        self.series = np.flatnonzero(seen.sum(1) > 1)
+
+    def __iter__(self) -> Iterator[Window]:
+        while True:
+            series = self.draws.choice(self.series, self.batch_size)
+            last = np.maximum(self.stop - self.length, 0)
+            first = np.minimum(self.first[series], last)
+            starts = self.draws.integers(first, last + 1)
+            window = self.rest.window(series, starts, self.length)
+            rest = window.rest.clone()
+            due = window.times[..., None] + torch.arange(1, rest.shape[-1] + 1)
+            rest[due >= self.rest.times[self.stop - 1] + 1] = torch.nan
+            rest[torch.from_numpy(starts > first), : self.length // 4] = torch.nan
+            blank = torch.from_numpy(self.draws.random(window.u.shape) < _BLANK)
+            yield window._replace(u=window.u.masked_fill(blank, torch.nan), rest=rest)
+
+
+def held_out_windows(rest: Rest, start: int, warm_up: int, max_rows: int) -> list[Window]:
+    """The rows from `start` on, after `warm_up` rows without targets, of evenly spread series up to `max_rows` in all."""
+    n_series, n_rows = rest.u.shape
+    begin = max(start - warm_up, 0)
+    length = n_rows - begin
+    count = int(np.clip(max_rows // length, 1, n_series))
+    chosen = np.unique(np.linspace(0, n_series - 1, count).astype(np.int64))
+    windows = []
+    for series in np.array_split(chosen, -(-len(chosen) * length // 16384)):
+        window = rest.window(series, np.full(len(series), begin), length)
+        hidden = window.rest.clone()
+        hidden[:, : start - begin] = torch.nan
+        windows.append(window._replace(rest=hidden))
+    return windows

@@ -201,7 +201,9 @@ def check_pooled(pooled: object) -> None:
 def check_lead(lead: object, horizon: int) -> int:
     """`lead` as an int; ValueError unless it is an integer from 1 to `horizon`."""
     if check_positive_integer(lead, "lead") > horizon:
-        raise ValueError(f"lead {lead} lies beyond the horizon {horizon} that was fitted. Give 1 to {horizon}.")
+        raise ValueError(
+            f"lead {lead} lies beyond the horizon {horizon} that was fitted. Give 1 to {horizon}."
+        )
     return int(lead)  # type: ignore[call-overload,no-any-return]
 
 

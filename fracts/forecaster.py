@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     import lightning
 
 HELD_OUT = 0.2  # share of the training time that decides when training stops and whether the network stays
-TOKENS = 4096  # rows of a training batch
+TOKENS = 2048  # rows of a training batch
+MAX_SEASONAL_HEADS = 4  # of the strongest frequencies; the linear path has them all
 _HELD_OUT_ROWS = 32768  # looked at after every epoch
 _MIN_ROWS = 100  # of training time for a network to be worth a try
 _ROWS_AT_ONCE = 16384  # of all series, in a pass over a history
@@ -162,7 +163,7 @@ class FracForecaster(Forecaster):
         self.network_.head.errors.copy_(torch.from_numpy(self._path.errors))
 
     def _new_network(self, generator: torch.Generator) -> FracNetwork:
-        frequencies = self._path.memory.bank.frequencies
+        frequencies = self._path.memory.bank.frequencies[:MAX_SEASONAL_HEADS]
         encoder = FracEncoder(
             self.width,
             self.n_layers,

@@ -259,7 +259,9 @@ def fit_linear(panel: Panel, memory: LinearMemory, ids: Sequence[Any], *, pooled
         [collect(g, list(moments)).solve(weights, leads)[anchor] for g in range(n_groups)]
     )
     memory = LinearMemory(memory.bank, memory.scaler, (memory.anchors[anchor],), memory.horizon)
-    return LinearPath(memory, coefficients, _error_quantiles(panel, memory, np.array(held_out)), penalty, tuple(ids))
+    return LinearPath(
+        memory, coefficients, _error_quantiles(panel, memory, np.array(held_out)), penalty, tuple(ids)
+    )
 
 
 def _groups(n_series: int, n_groups: int) -> list[slice]:

@@ -21,6 +21,11 @@ from scipy.linalg import qr
 from scipy.optimize import nnls
 from scipy.special import exprel, gamma, hyp1f1, rgamma
 
+from fracts.exponents import MemoryEstimate as MemoryEstimate
+from fracts.exponents import exact_local_whittle as exact_local_whittle
+from fracts.exponents import gph_exponent as gph_exponent
+from fracts.exponents import local_whittle as local_whittle
+
 Array = NDArray[np.float64]
 
 # Where the grid ends, by modes per e-fold of time (M = 8, 12, 16, 20, 24, 32 on 1..131072): the fastest mode
@@ -197,7 +202,7 @@ def power_law_modes(exponent: float, horizon: float, n_modes: int) -> Modes:
     Parameters
     ----------
     exponent : in (0, 2].
-    horizon : the longest time, above 1. The fit holds to about twice that.
+    horizon : the longest time, above 1. At twice that the kernel is still good to about 2 %.
     n_modes : at least 2, the tail mode included.
 
     Examples

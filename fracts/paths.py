@@ -15,7 +15,9 @@ from fracts.forecasts import QUANTILES, Forecast, interpolate_quantiles
 from fracts.series import Panel, State
 
 N_PATHS = 100
-_CELLS = np.diff(ndtr(np.concatenate([[-np.inf], (ndtri(QUANTILES)[1:] + ndtri(QUANTILES)[:-1]) / 2, [np.inf]])))
+_CELLS = np.diff(
+    ndtr(np.concatenate([[-np.inf], (ndtri(QUANTILES)[1:] + ndtri(QUANTILES)[:-1]) / 2, [np.inf]]))
+)
 
 Read = Callable[[State], Forecast]  # all trained leads, quantiles at QUANTILES
 Advance = Callable[[State, Panel], State]

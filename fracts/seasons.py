@@ -23,7 +23,7 @@ def chosen_season_lengths(asked: Any, panel: Panel, clock: Clock) -> tuple[int, 
 
 
 def strongest_frequencies(values: Array, times: Array, season_lengths: Sequence[int], limit: int) -> Array:
-    """Angular frequencies (radians per step) of the harmonics that stand out, ascending.
+    """Angular frequencies (radians per step) of the harmonics that stand out, the strongest first.
 
     A harmonic `2 pi k / s` of a season length s (k up to s/2, equal ones of different seasons merged) is kept
     where the power of the standardised series, mean over series, stands out from the power between the
@@ -40,7 +40,7 @@ def strongest_frequencies(values: Array, times: Array, season_lengths: Sequence[
         for k in np.flatnonzero(power[at] > _STANDS_OUT * around):
             strength[round((k + 1) / length, 12)] = power[at[k]] - around[k]
     strongest = sorted(strength, key=lambda turns: -strength[turns])[:limit]
-    return 2 * np.pi * np.sort(np.array(strongest))
+    return 2 * np.pi * np.array(strongest, dtype=np.float64)
 
 
 def _standardised(values: Array) -> Array:

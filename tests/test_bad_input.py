@@ -149,6 +149,7 @@ def test_a_season_that_no_calendar_implies_must_be_given():
         ({"level": -5}, "level must.*got -5"),
         ({"level": "90"}, "level must.*got '90'"),
         ({"level": np.nan}, "level must.*got nan"),
+        ({"level": True}, "level must.*got True"),
         ({"level": []}, "level is empty"),
         ({"quantiles": [0.1, 1.0]}, "quantiles must lie between 0 and 1,.*got 1.0"),
         ({"quantiles": 0}, "quantiles must.*got 0"),

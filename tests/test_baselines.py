@@ -133,3 +133,24 @@ def test_interpolated_quantiles_are_exact_where_known_and_ascend(seed, levels):
     between = interpolate_quantiles(known, np.sort(levels))
     assert (np.diff(between) >= -1e-12).all()
     assert (known[:, :1] <= between).all() and (between <= known[:, -1:]).all()
+
+
+def test_a_lead_with_fewer_than_20_errors_grows_from_the_last_with_enough():
+    y = np.random.default_rng(4).normal(size=30).cumsum()
+    table = Naive(25).fit(y).predict(level=80)  # the errors of lead 10 are 20, those of lead 25 are 5
+    width = table[:, 2] - table[:, 1]
+    np.testing.assert_allclose(width[10:], width[9] * np.sqrt(np.arange(11, 26) / 10))
+
+
+@pytest.mark.parametrize("model", [Naive(1), Mean(1), SeasonalNaive(1, season_length=2)], ids=repr)
+def test_intervals_widen_with_the_root_mean_square_of_the_one_step_errors(model):
+    y = np.random.default_rng(6).normal(size=60)
+    y[50:] *= 20
+    width, rms = [], []
+    early = model.fit(y[:50])
+    for rows, fitted in ((50, early), (60, early.apply(y))):
+        table = fitted.predict(level=80)
+        width.append(table[0, 2] - table[0, 1])
+        errors = [y[t + 1] - rule_value(model, y[: t + 1], 1) for t in range(rows - 1)]
+        rms.append(np.sqrt(np.mean(np.square(errors))))
+    assert width[1] / width[0] == pytest.approx(rms[1] / rms[0], rel=1e-12)

@@ -1,28 +1,30 @@
-"""The anchor: the last value, or the value one season ago, for every lead.
+"""The anchor: what was seen at the same phase of the season, for every lead.
 
-One idea: a slot for each phase of the season keeps the last value seen there, so the memory is one season
-whatever the length of the history. The phase of a time t is `floor(t mod season_length)`, in real time as
-well; a season of 1 is the last value itself. A slot never seen answers with the last value of the series.
+One idea: a slot for each phase keeps a mean of the values seen there, each weighing exp(-1 / memory) of the next
+one; with no memory it is the last value. So the state is one season whatever the length of the history, and
+gaps and dropped rows move nothing. The phase of a time t is `floor(t) mod season_length`, in real time as well; a
+season of 1 without memory is the last value itself. A slot never seen answers with the last value of the series.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from fracts.scaling import Array, decayed_sums
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class SeasonSlots:
-    """Last value in each phase of a season of `season_length` steps.
+    """Mean of the last values in each phase of a season of `season_length` steps, over about `memory` values.
 
-    The state is one array `slots` (series, season_length + 1), NaN where nothing was seen; its last column is
+    The state is one array `slots` (series, season_length + 1, 2) of weighted sums and weights; the last slot is
     the last value whatever the phase. Everywhere `values` is (series, rows), NaN for no value, `times` is
-    (rows,).
+    (rows,), in steps and increasing. What is said is NaN before the first value of a series.
 
     Examples
     --------
@@ -33,55 +35,80 @@ class SeasonSlots:
     """
 
     season_length: int
+    memory: float = 0.0
 
     def empty(self, n_series: int) -> Array:
         """The slots before any row."""
-        return np.full((n_series, self.season_length + 1), np.nan)
+        return np.zeros((n_series, self.season_length + 1, 2))
 
     def advance(self, slots: Array, values: Array, times: Array) -> Array:
         """The slots after the rows; rows without a value leave them as they were."""
-        slots = slots.copy()
-        series, rows = np.nonzero(~np.isnan(values))
-        # Rows ascend within a series, and of several values written to one slot the last one stays.
-        for slot in (self._phase(times)[rows], -1):
-            slots[series, slot] = values[series, rows]
-        return slots
+        rounds, phase = self._rounds(times)
+        sums, last = self._sums(slots, values, rounds, phase)
+        return self._ends(sums, last)
 
     def read(self, slots: Array, now: float, horizon: int) -> Array:
         """(series, horizon): the anchor of `now + 1` to `now + horizon`."""
-        return _read(slots, self._phase(now + np.arange(1.0, horizon + 1)))
+        phase = (int(np.floor(now)) + np.arange(1, horizon + 1)) % self.season_length
+        return _filled(_level(slots[:, phase]), _level(slots[:, -1:]))
 
     def run(self, slots: Array, values: Array, times: Array, horizon: int) -> tuple[Array, Array]:
         """The slots after the rows, and what `read` says after each of them: (series, rows, horizon)."""
-        ahead = self._phase(times[:, None] + np.arange(1, horizon + 1))  # (rows, horizon)
-        after = self._each(slots, values, times)
-        next(after)
-        reads = np.empty((*values.shape, horizon))
-        for row, now in enumerate(after):
-            reads[:, row] = _read(now, ahead[row])
-        return self.advance(slots, values, times), reads
+        rounds, phase = self._rounds(times)
+        sums, last = self._sums(slots, values, rounds, phase)
+        ahead = (phase[:, None] + np.arange(1, horizon + 1)) % self.season_length
+        # What lies later in the season than now was last seen in the round before.
+        said = _level(sums)[:, rounds[:, None] + (ahead <= phase[:, None]), ahead]
+        return self._ends(sums, last), _filled(said, last[:, 1:, None])
 
     def before(self, slots: Array, values: Array, times: Array) -> Array:
         """(series, rows): what the slots say of each row before its value comes."""
-        phases = self._phase(times)[:, None]
-        said = np.empty_like(values)
-        for row, now in zip(range(len(times)), self._each(slots, values, times), strict=False):
-            said[:, row] = _read(now, phases[row])[:, 0]
-        return said
+        rounds, phase = self._rounds(times)
+        sums, last = self._sums(slots, values, rounds, phase)
+        return _filled(_level(sums)[:, rounds, phase], last[:, :-1])
 
-    def _each(self, slots: Array, values: Array, times: Array) -> Iterator[Array]:
-        """The slots before the first row and after each, in one array that the next turn writes over."""
-        slots = slots.copy()
-        yield slots
-        for phase, value in zip(self._phase(times), values.T, strict=True):
-            seen = ~np.isnan(value)
-            slots[seen, phase] = slots[seen, -1] = value[seen]
-            yield slots
+    def _rounds(self, times: Array) -> tuple[Ints, Ints]:
+        """Round and phase of each row; a round is of rows of one season, a phase once."""
+        whole = np.floor(times).astype(np.int64)
+        season, phase = np.divmod(whole, self.season_length)
+        anew = (season[1:] > season[:-1]) | (whole[1:] == whole[:-1])
+        return np.append(0, np.cumsum(anew)), phase
 
-    def _phase(self, times: Array) -> NDArray[np.int64]:
-        return np.floor(times % self.season_length).astype(np.int64)
+    def _sums(self, slots: Array, values: Array, rounds: Ints, phase: Ints) -> tuple[Array, Array]:
+        """Slots before the first round and after each, and the last value before the first row and after each.
+
+        Shapes (series, 1 + rounds, season_length, 2) and (series, 1 + rows).
+        """
+        table = np.full((len(values), rounds[-1] + 1, self.season_length), np.nan)
+        table[:, rounds, phase] = values
+        seen = ~np.isnan(table)
+        kept = np.exp(-1.0 / self.memory) if self.memory else 0.0
+        decay = np.where(seen, kept, 1.0).swapaxes(0, 1)[..., None]
+        start = slots[:, :-1]
+        sums = decayed_sums(start, decay, np.stack([np.where(seen, table, 0.0), seen], axis=-1))
+        return np.concatenate([start[:, None], sums], axis=1), _last_seen(_level(slots[:, -1]), values)
+
+    @staticmethod
+    def _ends(sums: Array, last: Array) -> Array:
+        """The slots after the last row."""
+        end = np.stack([np.nan_to_num(last[:, -1]), ~np.isnan(last[:, -1])], axis=-1)
+        return np.concatenate([sums[:, -1], end[:, None]], axis=1)
 
 
-def _read(slots: Array, phases: NDArray[np.int64]) -> Array:
-    asked = slots[:, phases]
-    return np.where(np.isnan(asked), slots[:, -1:], asked)
+def _level(slots: Array) -> Array:
+    """Means that the slots (..., 2) hold; NaN where nothing was seen."""
+    empty = slots[..., 1] == 0
+    level: Array = np.where(empty, np.nan, slots[..., 0] / np.where(empty, 1.0, slots[..., 1]))
+    return level
+
+
+def _last_seen(start: Array, values: Array) -> Array:
+    """The last value seen, before the first row and after each: (series, 1 + rows)."""
+    known = np.column_stack([start, values])
+    at = np.maximum.accumulate(np.where(np.isnan(known), 0, np.arange(known.shape[1])), axis=1)
+    last: Array = np.take_along_axis(known, at, 1)
+    return last
+
+
+def _filled(said: Array, last: Array) -> Array:
+    return np.where(np.isnan(said), last, said)

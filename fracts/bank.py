@@ -3,10 +3,11 @@
 Mode (m, f) obeys `z <- exp((-1/tau_m + i w_f) dt) z + (1 - exp(-1/tau_m)) y`: the gain is that of one
 base step whatever the gap was, so a row without a value only moves the clock. A second channel
 carries the constant 1 through the same modes; a centre and a scale chosen when the bank is read
-then act as though they had been taken off every value.
+then act as though they had been taken off every value. At a frequency a mode is the causal filter
+`exp(-t/tau) exp(iwt)`, the response relative to now, so a linear forecast continues a season by itself
+(Gegenbauer processes: Gray, Zhang and Woodward, 1989, Journal of Time Series Analysis 10(3)).
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,60 +17,59 @@ from fracts.scaling import Array, decayed_sums
 
 Complex = NDArray[np.complex128]
 
-_BLOCK = 256  # rows whose states are held at once
-
 
 @dataclass(frozen=True)
 class ModeBank:
-    """Modes of finite `timescales` (steps), plain and at angular `frequencies` (radians a step, above 0)."""
+    """Modes of finite `timescales` (steps), plain and at angular `frequencies` (radians a step, above 0).
+
+    Attributes
+    ----------
+    tau, frequency : (modes,), of each mode. One that fades within a radian of its season is left out.
+    feature_tau, feature_frequency : (features,), of each real number read from the modes.
+
+    Examples
+    --------
+    >>> bank = ModeBank(np.array([1.0, 10.0]), np.array([2 * np.pi / 12]))
+    >>> states = bank.run(bank.empty(1), np.ones((1, 500)), np.ones(500))
+    >>> bank.features(states[:, -1], np.zeros(1), np.ones(1)).round(2)
+    array([[1.  , 1.  , 0.14, 0.13]])
+    """
 
     timescales: Array
     frequencies: Array
-    poles: Complex = field(init=False, repr=False)
     tau: Array = field(init=False, repr=False)
     frequency: Array = field(init=False, repr=False)
+    turning: NDArray[np.bool_] = field(init=False, repr=False)
+    feature_tau: Array = field(init=False, repr=False)
+    feature_frequency: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         tau, w = np.meshgrid(self.timescales, np.append(0.0, self.frequencies))
         # A mode that fades within a radian of its season tells what the plain modes tell already.
         keep = (w == 0) | (tau * w >= 1.0)
-        object.__setattr__(self, "tau", tau[keep])
-        object.__setattr__(self, "frequency", w[keep])
-        object.__setattr__(self, "poles", -1.0 / self.tau + 1j * self.frequency)
-
-    @property
-    def turning(self) -> NDArray[np.bool_]:
-        """Modes with an imaginary part of their own (at half a turn a step it is always 0)."""
-        return (self.frequency > 0) & (self.frequency < np.pi - 1e-9)
-
-    @property
-    def feature_tau(self) -> Array:
-        """Timescale of each feature."""
-        return np.append(self.tau, self.tau[self.turning])
-
-    @property
-    def feature_frequency(self) -> Array:
-        """Angular frequency of each feature."""
-        return np.append(self.frequency, self.frequency[self.turning])
+        tau, w = tau[keep], w[keep]
+        # At half a turn a step the imaginary part is always 0.
+        turning = (w > 0) & (w < np.pi - 1e-9)
+        object.__setattr__(self, "tau", tau)
+        object.__setattr__(self, "frequency", w)
+        object.__setattr__(self, "turning", turning)
+        object.__setattr__(self, "feature_tau", np.append(tau, tau[turning]))
+        object.__setattr__(self, "feature_frequency", np.append(w, w[turning]))
 
     def empty(self, n_series: int) -> Complex:
         """State before any value: (series, 2, modes); channel 0 is of the values, 1 of the constant."""
-        return np.zeros((n_series, 2, self.poles.size), dtype=complex)
+        return np.zeros((n_series, 2, self.tau.size), dtype=complex)
 
-    def run(self, state: Complex, values: Array, steps: Array) -> Iterator[tuple[slice, Complex]]:
-        """States after every row, a block of rows at a time: (rows, (series, rows, 2, modes)).
+    def run(self, state: Complex, values: Array, steps: Array) -> Complex:
+        """States after every row: (series, time, 2, modes).
 
         values: (series, time), NaN where missing.  steps: (time,), the first from the row before.
         """
-        gain = -np.expm1(-1.0 / self.tau)
-        for start in range(0, values.shape[1], _BLOCK):
-            rows = slice(start, min(start + _BLOCK, values.shape[1]))
-            seen = ~np.isnan(values[:, rows])
-            drive = np.stack([np.where(seen, values[:, rows], 0.0), seen.astype(float)], axis=-1)
-            decay = np.exp(steps[rows, None] * self.poles)
-            states = decayed_sums(state, decay[:, None], (drive[..., None] * gain).astype(complex))
-            state = states[:, -1]
-            yield rows, states
+        seen = ~np.isnan(values)
+        inputs = np.stack([np.where(seen, values, 0.0), seen], axis=-1)
+        drive = inputs[..., None] * -np.expm1(-1.0 / self.tau).astype(complex)
+        decay = np.exp(steps[:, None] * (-1.0 / self.tau + 1j * self.frequency))
+        return decayed_sums(state, decay[:, None], drive)
 
     def features(self, state: Complex, centre: Array, scale: Array) -> Array:
         """Centred and scaled modes: (..., features); real parts, then imaginary parts of what turns.

@@ -13,8 +13,9 @@ from fracts.checks import check_lead, check_memory, check_network
 from fracts.encoder import FracEncoder
 from fracts.forecasts import QUANTILES, Forecast
 from fracts.heads import QuantileHead
-from fracts.linear import LinearPath, fit_linear, is_pooled, linear_memory
+from fracts.linear import FOLDS, fit_linear, fold_of, is_pooled, linear_memory
 from fracts.network import FracNetwork, as_arrays, as_state
+from fracts.online import encode_row, head_row
 from fracts.paths import extended
 from fracts.seasons import chosen_season_lengths
 from fracts.series import Panel, State
@@ -24,7 +25,8 @@ from fracts.windows import RandomWindows, Rest, held_out_windows
 if TYPE_CHECKING:
     import lightning
 
-HELD_OUT = 0.2  # share of the training time that decides when training stops and whether the network stays
+    from fracts.training import Epoch
+
 TOKENS = 2048  # rows of a training batch
 MAX_SEASONAL_HEADS = 4  # of the strongest frequencies; the linear path has them all
 _HELD_OUT_ROWS = 32768  # looked at after every epoch
@@ -133,34 +135,30 @@ class FracForecaster(Forecaster):
         pooled = is_pooled("auto", panel, memory)
         self._path = fit_linear(panel, memory, self.series_ids_, pooled=pooled)
         self.device_ = _device(self.device)
-        self.network_, self.history_, self.network_kept_ = None, [], False
+        self.network_: FracNetwork | None = None
+        self.history_: list[Epoch] = []
+        self.network_kept_ = False
         if self.n_layers:
-            self._train(panel, pooled)
+            seeds = np.random.SeedSequence(self.random_state).generate_state(2)
+            self.network_ = self._new_network(torch.Generator().manual_seed(int(seeds[0])))
+            if panel.times.size >= max(_MIN_ROWS, 10 * self.horizon):
+                self._train(self.network_, panel, int(seeds[1]))
 
-    def _train(self, panel: Panel, pooled: bool) -> None:
+    def _train(self, network: FracNetwork, panel: Panel, seed: int) -> None:
         from fracts.training import train
 
-        seed = np.random.SeedSequence(self.random_state).generate_state(2)
-        self.network_ = self._new_network(torch.Generator().manual_seed(int(seed[0])))
-        stop = int(np.searchsorted(panel.times, panel.times[-1] * (1 - HELD_OUT)))
-        if stop < max(_MIN_ROWS, 2 * self.horizon):
-            return
-        early = Panel(panel.values[:, :stop], panel.times[:stop])
-        path = fit_linear(early, self._path.memory, self.series_ids_, pooled=pooled)
-        self.network_.head.errors.copy_(torch.from_numpy(path.errors))
-        rest = Rest.of(panel, path)
-        length = min(self.window, stop)
-        batches = RandomWindows(rest, stop, length, max(1, TOKENS // length), int(seed[1]))
+        rest = Rest.of(panel, self._path)
+        begin, stop = np.searchsorted(fold_of(panel.times), [1, len(FOLDS)])
+        length = min(self.window, int(stop))
         self.history_, self.network_kept_ = train(
-            self.network_,
-            batches,
-            held_out_windows(rest, stop, self.window, _HELD_OUT_ROWS),
+            network,
+            RandomWindows(rest, int(begin), int(stop), length, max(1, TOKENS // length), seed),
+            held_out_windows(rest, int(stop), self.window, _HELD_OUT_ROWS),
             max_epochs=self.max_epochs,
             learning_rate=self.learning_rate,
             device=self.device_,
             trainer=self.trainer,
         )
-        self.network_.head.errors.copy_(torch.from_numpy(self._path.errors))
 
     def _new_network(self, generator: torch.Generator) -> FracNetwork:
         frequencies = self._path.memory.bank.frequencies[:MAX_SEASONAL_HEADS]
@@ -192,19 +190,20 @@ class FracForecaster(Forecaster):
         return state
 
     def _advance_part(self, state: State, panel: Panel) -> State:
-        reading = self._path.readings(state, panel)
+        walks = list(self._path.memory.walk(state, panel))
+        u = np.concatenate([(panel.values[:, w.rows] - w.centre) / w.scale for w in walks], axis=1)
         before = state["time"][0] if np.isfinite(state["time"][0]) else panel.times[0]
-        times = np.broadcast_to(panel.times, panel.values.shape).copy()
-        gap = np.broadcast_to(np.diff(panel.times, prepend=before), panel.values.shape).copy()
-        u = (panel.values - reading.centre) / reading.scale
+        gap = np.diff(panel.times, prepend=before)
+        if panel.times.size == 1:
+            return walks[-1].state | encode_row(self.network_, state, u[:, 0], panel.times, gap)
         with torch.no_grad():
             _, encoded = self.network_.encode(
                 torch.from_numpy(u),
-                torch.from_numpy(times),
-                torch.from_numpy(gap),
-                as_state(state, self.n_layers),
+                torch.from_numpy(panel.times).expand(u.shape),
+                torch.from_numpy(gap).expand(u.shape),
+                as_state(state, self.n_layers, self.network_.encoder.nothing.dtype),
             )
-        return self._path.advance(state, panel) | as_arrays(encoded)
+        return walks[-1].state | as_arrays(encoded)
 
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
         return extended(self._read, self._advance, state, self.horizon, horizon, quantiles)
@@ -212,12 +211,7 @@ class FracForecaster(Forecaster):
     def _read(self, state: State) -> Forecast:
         leads, centre, scale = self._path.read(state)
         errors = self._path.errors[state["group"]]
-        if self.network_ is not None:
-            with torch.no_grad():
-                group = torch.from_numpy(state["group"])
-                moved = self.network_.head(torch.from_numpy(state["features"]), group).double().numpy()
-        else:
-            moved = errors
+        moved = errors if self.network_ is None else head_row(self.network_, state["features"], errors)
         mean = leads + (moved - errors) @ _MEAN_WEIGHTS
         mean = centre[:, None] + scale[:, None] * mean
         quantiles = centre[:, None, None] + scale[:, None, None] * (leads[..., None] + moved)

@@ -104,6 +104,7 @@ class LinearPath:
 
     memory: LinearMemory  # with the chosen anchor alone
     coefficients: Array  # (groups, features, horizon)
+    held_out: Array  # (groups, folds, features, horizon): fitted on what ends before each fold
     errors: Array  # (groups, horizon, quantiles): held-out errors in units of scale
     penalty: Penalty
     ids: tuple[Any, ...]  # of the series fitted
@@ -127,14 +128,30 @@ class LinearPath:
     def read(self, state: State) -> "Reading":
         """What the path says at the last row: leads (series, horizon)."""
         features, anchors, centre, scale = self.memory.read(state)
-        return Reading(self._leads(features, anchors[0], state["group"]), centre, scale)
+        return Reading(_leads(features, anchors[0], self.coefficients, state["group"]), centre, scale)
 
     def readings(self, state: State, panel: Panel) -> "Reading":
         """What the path says after each row of `panel`: leads (series, time, horizon)."""
         blocks = [
-            Reading(self._leads(w.features, w.anchors[0], state["group"]), w.centre, w.scale)
+            Reading(
+                _leads(w.features, w.anchors[0], self.coefficients, state["group"]), w.centre, w.scale
+            )
             for w in self.memory.walk(state, panel)
         ]
+        return Reading(*(np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)))
+
+    def held_out_readings(self, panel: Panel) -> "Reading":
+        """`readings` of the panel fitted, each fold by coefficients that never saw it; NaN before the first."""
+        state = self.empty(self.ids)
+        folds = fold_of(panel.times)
+        blocks = []
+        for w in self.memory.walk(state, panel):
+            leads = np.full_like(w.anchors[0], np.nan)
+            for fold in np.unique(folds[w.rows][folds[w.rows] > 0]):
+                at = folds[w.rows] == fold
+                trained = self.held_out[:, fold - 1]
+                leads[:, at] = _leads(w.features[:, at], w.anchors[0][:, at], trained, state["group"])
+            blocks.append(Reading(leads, w.centre, w.scale))
         return Reading(*(np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)))
 
     def spectrum(self, lead: int) -> pd.DataFrame:
@@ -153,10 +170,11 @@ class LinearPath:
             ignore_index=True,
         )[["series", "period", "timescale", "weight"]]
 
-    def _leads(self, features: Array, anchor: Array, group: NDArray[np.int64]) -> Array:
-        if len(self.coefficients) == 1:
-            return anchor + features @ self.coefficients[0]
-        return anchor + np.einsum("s...p,sph->s...h", features, self.coefficients[group])
+
+def _leads(features: Array, anchor: Array, coefficients: Array, group: NDArray[np.int64]) -> Array:
+    if len(coefficients) == 1:
+        return anchor + features @ coefficients[0]
+    return np.asarray(anchor + np.einsum("s...p,sph->s...h", features, coefficients[group]))
 
 
 class Reading(NamedTuple):
@@ -191,6 +209,12 @@ class _Origins(NamedTuple):
     targets: Array  # (anchors, series, origins, horizon)
 
 
+def fold_of(times: Array, lead: int = 0) -> NDArray[np.int64]:
+    """The fold that lies `lead` steps after each row, 0 before the first."""
+    ends = times[0] + np.array(FOLDS) * (times[-1] - times[0])
+    return np.searchsorted(ends, times + lead, side="left")
+
+
 def known_targets(panel: Panel, horizon: int) -> Array:
     """The next values after each row that a forecast may be learned from: (series, time, horizon), NaN for none.
 
@@ -209,8 +233,7 @@ def _origins(memory: LinearMemory, panel: Panel) -> Iterator[_Origins]:
     """All forecast origins of `panel`, with standardised targets around each anchor."""
     times = panel.times
     wanted = known_targets(panel, memory.horizon)
-    ends = times[0] + np.array(FOLDS) * (times[-1] - times[0])
-    folds, last_folds = np.searchsorted(ends, times), np.searchsorted(ends, times + memory.horizon)
+    folds, last_folds = fold_of(times), fold_of(times, memory.horizon)
     for walk in memory.walk(memory.empty(len(panel.values)), panel):
         standard = (wanted[:, walk.rows] - walk.centre[..., None]) / walk.scale[..., None]
         around = standard - walk.anchors
@@ -254,14 +277,13 @@ def fit_linear(panel: Panel, memory: LinearMemory, ids: Sequence[Any], *, pooled
     anchor, penalty = _choose(before, inside, memory)
     weights = penalty.of(memory.bank)
     leads = range(memory.horizon)
-    held_out = [[m.solve(weights, leads)[anchor] for m in group] for group in before]
+    held_out = np.array([[m.solve(weights, leads)[anchor] for m in group] for group in before])
     coefficients = np.stack(
         [collect(g, list(moments)).solve(weights, leads)[anchor] for g in range(n_groups)]
     )
     memory = LinearMemory(memory.bank, memory.scaler, (memory.anchors[anchor],), memory.horizon)
-    return LinearPath(
-        memory, coefficients, _error_quantiles(panel, memory, np.array(held_out)), penalty, tuple(ids)
-    )
+    errors = _error_quantiles(panel, memory, held_out)
+    return LinearPath(memory, coefficients, held_out, errors, penalty, tuple(ids))
 
 
 def _groups(n_series: int, n_groups: int) -> list[slice]:

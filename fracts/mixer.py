@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from fracts.kernels import frac_scan
 from fracts.memory import mode_timescales, power_law_weights
 
-_EXPONENTS = np.geomspace(0.02, 2.0, 33)  # of the table that read and write weights are interpolated in
+EXPONENTS = np.geomspace(0.02, 2.0, 33)  # of the table that read and write weights are interpolated in
 
 
 class Tokens(NamedTuple):
@@ -124,9 +124,9 @@ class FracMixer(nn.Module):
 
     def _half_prior(self, order: Tensor) -> Tensor:
         """Half the log weight of each mode for the exponent 2 * sigmoid(order): (..., modes)."""
-        log_exponent = (2 * torch.sigmoid(order)).clamp(_EXPONENTS[0], _EXPONENTS[-1]).log()
-        place = (log_exponent - np.log(_EXPONENTS[0])) / np.log(_EXPONENTS[1] / _EXPONENTS[0])
-        left = place.detach().long().clamp(max=len(_EXPONENTS) - 2)
+        log_exponent = (2 * torch.sigmoid(order)).clamp(EXPONENTS[0], EXPONENTS[-1]).log()
+        place = (log_exponent - np.log(EXPONENTS[0])) / np.log(EXPONENTS[1] / EXPONENTS[0])
+        left = place.detach().long().clamp(max=len(EXPONENTS) - 2)
         share = (place - left)[..., None]
         return 0.5 * torch.lerp(self.log_weights[left], self.log_weights[left + 1], share)
 
@@ -151,7 +151,7 @@ def _held(pace: Tensor, observed: Tensor, hold: Tensor) -> tuple[Tensor, Tensor]
 def _prior(n_modes: int, timescales: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
     """Timescales (modes,), and log weights (exponents, modes) of the power laws."""
     tau = mode_timescales(*timescales, n_modes)
-    weights = np.stack([power_law_weights(tau, g, *timescales) for g in _EXPONENTS])
+    weights = np.stack([power_law_weights(tau, g, *timescales) for g in EXPONENTS])
     return tau, np.log(weights)
 
 

@@ -49,17 +49,18 @@ class FracNetwork(nn.Module):
 
 
 def as_arrays(state: EncoderState) -> State:
-    """The state as numpy arrays, series first."""
-    arrays: State = {"features": state.features.numpy()}
+    """The state as numpy arrays of their own memory, series first."""
+    tensors = {"features": state.features}
     for i, layer in enumerate(state.layers):
-        arrays |= {f"layer_{i}_modes": layer.modes.numpy(), f"layer_{i}_hold": layer.hold.numpy()}
-    return arrays
+        tensors |= {f"layer_{i}_modes": layer.modes, f"layer_{i}_hold": layer.hold}
+    return {name: tensor.numpy().copy() for name, tensor in tensors.items()}
 
 
-def as_state(arrays: State, n_layers: int) -> EncoderState:
-    """The state that `as_arrays` wrote."""
-    layers = tuple(
-        MixerState(torch.from_numpy(arrays[f"layer_{i}_modes"]), torch.from_numpy(arrays[f"layer_{i}_hold"]))
-        for i in range(n_layers)
-    )
-    return EncoderState(layers, torch.from_numpy(arrays["features"]))
+def as_state(arrays: State, n_layers: int, dtype: torch.dtype) -> EncoderState:
+    """The state that `as_arrays` wrote, in the `dtype` of the network."""
+
+    def tensor(name: str) -> Tensor:
+        return torch.from_numpy(arrays[name]).to(dtype)
+
+    layers = tuple(MixerState(tensor(f"layer_{i}_modes"), tensor(f"layer_{i}_hold")) for i in range(n_layers))
+    return EncoderState(layers, tensor("features"))

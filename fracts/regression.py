@@ -1,13 +1,14 @@
-"""Ridge regression on a mode bank from streamed moments, with the theory's prior as the penalty.
+"""Ridge regression from streamed moments, with the theory's prior as the penalty.
 
 A mode of unit gain and timescale tau is expected to matter like tau**-decay: its coefficient has that
 prior standard deviation, whatever the spread the mode happened to have in the sample (the sample says
-little about modes as slow as itself).
+little about modes as slow as itself). Several targets share the moments of the features: one set for every
+anchor, and every lead.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -17,41 +18,66 @@ from fracts.scaling import Array
 
 
 class Penalty(NamedTuple):
-    """Prior standard deviation tau**-decay (plain modes) or tau**-seasonal_decay, over the square root of strength."""
+    """Prior standard deviation of a coefficient, in units of the noise: tau**-decay / sqrt(strength).
+
+    Parameters
+    ----------
+    decay, seasonal_decay : powers of the timescale, for plain modes and for those at a frequency.
+    strength : dimensionless, as the number of observations that outweigh the prior of tau = 1.
+
+    Examples
+    --------
+    >>> Penalty(0.5, 0.0, 10.0).of(ModeBank(np.array([1.0, 100.0]), np.array([0.1])))
+    array([  10., 1000.,   10.,   10.])
+    """
 
     decay: float
     seasonal_decay: float
     strength: float
 
     def of(self, bank: ModeBank) -> Array:
-        """Penalty of each feature."""
+        """Penalty on the square of each coefficient: (features,)."""
         decay = np.where(bank.feature_frequency > 0, self.seasonal_decay, self.decay)
-        return self.strength * bank.feature_tau ** (2 * decay)
+        penalty: Array = self.strength * bank.feature_tau ** (2 * decay)
+        return penalty
 
 
 @dataclass
 class Moments:
-    """Sums over forecast origins. `gram` counts all of them, `missing[k]` those at which lead k was not observed."""
+    """Sums over forecast origins, from which a ridge regression is solved and its error on other origins told.
 
-    gram: Array
-    cross: Array  # (anchors, features, horizon)
-    square: Array  # (anchors, horizon)
-    count: Array  # (horizon,)
+    `gram` counts the origins with any target; `missing[k]` is the part of those at which lead k has none.
+
+    Examples
+    --------
+    >>> moments = Moments.empty(n_features=1, n_anchors=1, n_leads=1)
+    >>> moments.add(np.array([[1.0], [2.0]]), np.array([[[1.0], [2.0]]]))
+    >>> moments.solve(np.array([5.0]))
+    array([[[0.5]]])
+    """
+
+    gram: Array  # (features, features)
+    cross: Array  # (anchors, features, leads)
+    square: Array  # (anchors, leads)
+    count: Array  # (leads,)
     missing: dict[int, Array] = field(default_factory=dict)
 
     @classmethod
-    def empty(cls, n_features: int, n_anchors: int, horizon: int) -> "Moments":
+    def empty(cls, n_features: int, n_anchors: int, n_leads: int) -> Self:
         """No origins yet."""
-        gram, cross = np.zeros((n_features, n_features)), np.zeros((n_anchors, n_features, horizon))
-        return cls(gram, cross, np.zeros((n_anchors, horizon)), np.zeros(horizon))
+        gram, cross = np.zeros((n_features, n_features)), np.zeros((n_anchors, n_features, n_leads))
+        return cls(gram, cross, np.zeros((n_anchors, n_leads)), np.zeros(n_leads))
 
     def add(self, features: Array, targets: Array) -> None:
-        """Count the origins with features (origins, features) and targets (anchors, origins, horizon)."""
+        """Count the origins with features (origins, features) and targets (anchors, origins, leads).
+
+        NaN is no target, alike for all anchors.
+        """
         known = ~np.isnan(targets[0])
         used = known.any(1)
         features, targets, known = features[used], targets[:, used], known[used]
         self.gram += features.T @ features
-        for lead in np.flatnonzero(~known.all(0)):
+        for lead in np.flatnonzero(~known.all(0)).tolist():
             part = features[~known[:, lead]]
             self.missing[lead] = self.missing.get(lead, 0.0) + part.T @ part
         filled = np.where(known, targets, 0.0)
@@ -59,10 +85,11 @@ class Moments:
         self.square += (filled**2).sum(1)
         self.count += known.sum(0)
 
-    @classmethod
-    def total(cls, parts: Sequence["Moments"], like: "Moments") -> "Moments":
-        """Sum of `parts`, shaped as `like`."""
-        whole = cls.empty(like.gram.shape[0], *like.square.shape)
+    def plus(self, parts: Iterable[Self]) -> Self:
+        """These origins and those of `parts`."""
+        whole = type(self)(
+            self.gram.copy(), self.cross.copy(), self.square.copy(), self.count.copy(), dict(self.missing)
+        )
         for part in parts:
             whole.gram += part.gram
             whole.cross += part.cross
@@ -72,28 +99,25 @@ class Moments:
                 whole.missing[lead] = whole.missing.get(lead, 0.0) + gram
         return whole
 
-    def gram_of(self, lead: int) -> Array:
-        """Moments of the features over the origins at which `lead` was observed."""
-        return self.gram - self.missing[lead] if lead in self.missing else self.gram
-
-    def solve(self, penalty: Array, leads: Sequence[int]) -> Array:
-        """Ridge coefficients: (anchors, features, leads)."""
-        out = np.empty((*self.cross.shape[:2], len(leads)))
-        shared = [i for i, lead in enumerate(leads) if lead not in self.missing]
-        groups = ([shared] if shared else []) + [[i] for i, lead in enumerate(leads) if lead in self.missing]
-        for group in groups:
-            factor = cho_factor(self.gram_of(leads[group[0]]) + np.diag(penalty), check_finite=False)
-            right = self.cross[:, :, [leads[i] for i in group]]  # (anchors, features, group)
-            flat = np.moveaxis(right, 1, 0).reshape(penalty.size, -1)
-            solved = cho_solve(factor, flat, check_finite=False).reshape(penalty.size, -1, len(group))
-            out[:, :, group] = np.moveaxis(solved, 0, 1)
+    def solve(self, penalty: Array) -> Array:
+        """Ridge coefficients under the penalty (features,): (anchors, features, leads)."""
+        out = np.empty_like(self.cross)
+        whole = [lead for lead in range(self.count.size) if lead not in self.missing]
+        for leads in [whole, *([lead] for lead in self.missing)]:
+            factor = cho_factor(self._gram_of(leads) + np.diag(penalty), overwrite_a=True, check_finite=False)
+            right = np.moveaxis(self.cross[:, :, leads], 1, 0)  # (features, anchors, leads)
+            solved = cho_solve(factor, right.reshape(penalty.size, -1), check_finite=False)
+            out[:, :, leads] = np.moveaxis(solved.reshape(right.shape), 0, 1)
         return out
 
-    def squared_error(self, coefficients: Array, leads: Sequence[int]) -> Array:
+    def squared_error(self, coefficients: Array) -> Array:
         """Summed squared error of forecasting these origins with `coefficients`: (anchors, leads)."""
-        out = np.empty((len(self.square), len(leads)))
-        for i, lead in enumerate(leads):
-            b = coefficients[:, :, i]
-            fitted = ((b @ self.gram_of(lead)) * b).sum(1)
-            out[:, i] = self.square[:, lead] - 2 * (b * self.cross[:, :, lead]).sum(1) + fitted
-        return out
+        fitted = np.empty_like(self.square)
+        for lead in range(self.count.size):
+            b = coefficients[:, :, lead]
+            fitted[:, lead] = ((b @ self._gram_of([lead])) * b).sum(1)
+        return self.square - 2 * (coefficients * self.cross).sum(1) + fitted
+
+    def _gram_of(self, leads: list[int]) -> Array:
+        """Moments of the features over the origins at which `leads` (one of them, or all complete) have a target."""
+        return self.gram - self.missing[leads[0]] if leads and leads[0] in self.missing else self.gram

@@ -37,13 +37,15 @@ class Rest:
 
     @classmethod
     def of(cls, panel: Panel, path: LinearPath) -> "Rest":
-        """Standardised values of `panel` and standardised targets less the forecasts of `path`."""
-        state = path.empty(path.ids)
-        reading = path.readings(state, panel)
+        """Standardised values, and standardised targets less the held-out forecasts of `path`.
+
+        In-sample forecasts would leave less than what is left in the future, and of another kind.
+        """
+        reading = path.held_out_readings(panel)
         u = (panel.values - reading.centre) / reading.scale
         wanted = known_targets(panel, path.memory.horizon)
         rest = (wanted - reading.centre[..., None]) / reading.scale[..., None] - reading.leads
-        return cls(u, panel.times, state["group"], rest.astype(np.float32))
+        return cls(u, panel.times, path.empty(path.ids)["group"], rest.astype(np.float32))
 
     def window(self, series: NDArray[np.int64], starts: NDArray[np.int64], length: int) -> Window:
         """The stretches of `length` rows from `starts` (batch,) of `series` (batch,)."""
@@ -59,37 +61,40 @@ class Rest:
 
 
 class RandomWindows(IterableDataset[Window]):
-    """Endless batches of random windows that end before row `stop`, targets at or after `until` unknown.
+    """Endless batches of random windows around the rows `begin` to `stop`, no target at or after `stop`.
 
-    The first quarter of a window that does not start its series warms the state up: no target there.
+    A window may start up to half its length before `begin`. The first quarter of a window that does not start
+    its series warms the state up: no target there.
     """
 
-    def __init__(self, rest: Rest, stop: int, length: int, batch_size: int, seed: int) -> None:
+    def __init__(self, rest: Rest, begin: int, stop: int, length: int, batch_size: int, seed: int) -> None:
         super().__init__()
         self.rest, self.stop, self.batch_size = rest, stop, batch_size
         self.length = min(length, stop)
         self.draws = np.random.default_rng(seed)
         seen = ~np.isnan(rest.u[:, :stop])
-        self.first = np.where(seen.any(1), seen.argmax(1), stop)  # of each series; none where it is empty
+        first = np.where(seen.any(1), seen.argmax(1), stop)
+        self.first = np.minimum(np.maximum(first, begin - self.length // 2), stop - self.length)
         self.series = np.flatnonzero(seen.sum(1) > 1)
 
     def __iter__(self) -> Iterator[Window]:
         while True:
             series = self.draws.choice(self.series, self.batch_size)
-            last = np.maximum(self.stop - self.length, 0)
-            first = np.minimum(self.first[series], last)
-            starts = self.draws.integers(first, last + 1)
+            starts = self.draws.integers(self.first[series], self.stop - self.length + 1)
             window = self.rest.window(series, starts, self.length)
             rest = window.rest.clone()
             due = window.times[..., None] + torch.arange(1, rest.shape[-1] + 1)
-            rest[due >= self.rest.times[self.stop - 1] + 1] = torch.nan
-            rest[torch.from_numpy(starts > first), : self.length // 4] = torch.nan
+            rest[due >= self.rest.times[self.stop]] = torch.nan
+            rest[torch.from_numpy(starts > 0), : self.length // 4] = torch.nan
             blank = torch.from_numpy(self.draws.random(window.u.shape) < _BLANK)
             yield window._replace(u=window.u.masked_fill(blank, torch.nan), rest=rest)
 
 
 def held_out_windows(rest: Rest, start: int, warm_up: int, max_rows: int) -> list[Window]:
-    """The rows from `start` on, after `warm_up` rows without targets, of evenly spread series up to `max_rows` in all."""
+    """The rows from `start` on, of evenly spread series, up to `max_rows` in all.
+
+    `warm_up` rows before them carry no target.
+    """
     n_series, n_rows = rest.u.shape
     begin = max(start - warm_up, 0)
     length = n_rows - begin

@@ -3,8 +3,8 @@
     python examples/quickstart.py        # under 90 seconds on two cores
 
 Log volatility of the S&P 500, a business day ahead: fitted on the first half, rolled through the second.
-Hourly traffic on a motorway: fitted on 18 months, rolled on with a forecast of the day at every midnight. No model
-is fitted again on the way. Prints a table and draws `quickstart.png` beside this file.
+Hourly traffic on a motorway: fitted on 18 months, rolled on with a forecast of the day at every midnight.
+No model is fitted again on the way. Prints a table and draws `quickstart.png` beside this file.
 """
 
 from pathlib import Path
@@ -35,6 +35,8 @@ INK, BLUE, ORANGE = "#333333", "#0072B2", "#D55E00"
 STYLE = {
     "figure.figsize": (11.5, 6.6),
     "figure.constrained_layout.use": True,
+    "figure.constrained_layout.w_pad": 0.12,
+    "figure.constrained_layout.h_pad": 0.12,
     "font.size": 9.5,
     "axes.titlesize": 10.5,
     "axes.titlelocation": "left",
@@ -51,7 +53,7 @@ def models(horizon, naive):
         "FracForecaster": FracForecaster(horizon, random_state=0),
         "its linear path alone": FracForecaster(horizon, n_layers=0),
         "FracRidge": FracRidge(horizon),
-        type(naive).__name__: naive,
+        "naive": naive,
         "mean of the past": Mean(horizon),
     }
 
@@ -108,7 +110,7 @@ def draw_memory(axes, model):
     weights = np.exp(-np.outer(LAGS - 1, rates)) @ (-np.expm1(-rates) * modes["weight"].to_numpy())
     axes.loglog(LAGS, 100 * weights, color=BLUE, linewidth=1.8, label="learned")
     exponential = (1 - SMOOTHING) * SMOOTHING ** (LAGS - 1)
-    axes.loglog(LAGS, 100 * exponential, "--", color=INK, linewidth=1, label=f"exponential, {SMOOTHING}")
+    axes.loglog(LAGS, 100 * exponential, "--", color=INK, linewidth=1, label=f"smoothing, {SMOOTHING}")
 
 
 def draw_errors(axes, errors):
@@ -116,9 +118,10 @@ def draw_errors(axes, errors):
     for marker, color, (series, of_model) in zip("os", (BLUE, ORANGE), errors.items(), strict=True):
         axes.plot(list(of_model.values()), range(len(of_model)), marker, color=color, label=series)
     for row, name in enumerate(of_model):
-        axes.text(0.02, row - 0.2, "naive" if "Naive" in name else name)
+        axes.text(0, row - 0.22, name)
     axes.set(xlim=(0, None), ylim=(len(of_model) - 0.6, -0.7), yticks=[])
-    axes.grid(axis="x", color=INK, alpha=0.12)
+    axes.grid(axis="x", color=INK, alpha=0.1)
+    axes.spines.left.set_visible(False)
 
 
 volatility = load_sp500_volatility().asfreq("B")  # log of a day's standard deviation; holidays are NaN
@@ -150,12 +153,12 @@ with plt.rc_context(STYLE):
         major_locator=mdates.DayLocator(interval=2), major_formatter=mdates.DateFormatter("%a %d")
     )
     draw_memory(right, daily["FracForecaster"])
-    right.set(title="Weight of a past day's volatility, %", xlabel="days back", ylim=(1e-4, 40))
+    right.set(title="Weight of a past day in the forecast, %", xlabel="days back", ylim=(1e-4, 40))
     right.xaxis.set_major_formatter("{x:g}")
     right.yaxis.set_major_formatter("{x:g}")
     right.legend(loc="lower left")
     draw_errors(low, {"volatility": daily_errors, "traffic": hourly_errors})
-    low.set(title="Errors: RMSSE, in typical steps of the series")
+    low.set(title="RMSSE: error in typical steps of the series")
     low.legend(loc="center right")
     figure.savefig(PICTURE, dpi=150)
 print(f"\nPicture: {PICTURE}")

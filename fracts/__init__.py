@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fracts.checks import FitWarning as FitWarning
     from fracts.forecaster import FracForecaster as FracForecaster
     from fracts.ridge import FracRidge as FracRidge
+    from fracts.versions import show_versions as show_versions
 
 __version__ = "0.1.0"
 
@@ -24,8 +25,9 @@ _HOMES = {
     "Mean": "fracts.baselines",
     "Naive": "fracts.baselines",
     "SeasonalNaive": "fracts.baselines",
+    "show_versions": "fracts.versions",
 }
-_ROOMS = ("datasets", "kernels", "memory")
+_ROOMS = ("datasets", "kernels", "memory", "scores")
 
 __all__ = [*_HOMES, *_ROOMS]
 

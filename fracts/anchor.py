@@ -1,9 +1,10 @@
 """The anchor: what was seen at the same phase of the season, for every lead.
 
-One idea: a slot for each phase keeps a mean of the values seen there, each weighing exp(-1 / memory) of the next
-one; with no memory it is the last value. So the state is one season whatever the length of the history, and
-gaps and dropped rows move nothing. The phase of a time t is `floor(t) mod season_length`, in real time as well; a
-season of 1 without memory is the last value itself. A slot never seen answers with the last value of the series.
+One idea: a slot for each phase keeps a mean of the values seen there, each weighing exp(-1 / memory) of the
+next one; with no memory it is the last value. So the state is one season whatever the length of the history,
+and gaps and dropped rows move nothing. The phase of a time t is `floor(t) mod season_length`, in real time as
+well; a season of 1 without memory is the last value itself. A slot never seen answers with the last value of
+the series.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ Ints = NDArray[np.int64]
 class SeasonSlots:
     """Mean of the last values in each phase of a season of `season_length` steps, over about `memory` values.
 
-    The state is one array `slots` (series, season_length + 1, 2) of weighted sums and weights; the last slot is
-    the last value whatever the phase. Everywhere `values` is (series, rows), NaN for no value, `times` is
+    The state is one array `slots` (series, season_length + 1, 2) of weighted sums and weights; the last slot
+    is the last value whatever the phase. Everywhere `values` is (series, rows), NaN for no value, `times` is
     (rows,), in steps and increasing. What is said is NaN before the first value of a series.
 
     Examples
@@ -75,7 +76,7 @@ class SeasonSlots:
         return np.append(0, np.cumsum(anew)), phase
 
     def _sums(self, slots: Array, values: Array, rounds: Ints, phase: Ints) -> tuple[Array, Array]:
-        """Slots before the first round and after each, and the last value before the first row and after each.
+        """Slots before the first round and after each, and the last value, alike for the rows.
 
         Shapes (series, 1 + rounds, season_length, 2) and (series, 1 + rows).
         """

@@ -30,9 +30,11 @@ class ModeBank:
     Examples
     --------
     >>> bank = ModeBank(np.array([1.0, 10.0]), np.array([2 * np.pi / 12]))
+    >>> bank.tau  # at a season of 12 the faster mode tells nothing new
+    array([ 1., 10., 10.])
     >>> states = bank.run(bank.empty(1), np.ones((1, 500)), np.ones(500))
     >>> bank.features(states[:, -1], np.zeros(1), np.ones(1)).round(2)
-    array([[1.  , 1.  , 0.14, 0.13]])
+    array([[1.  , 1.  , 0.08, 0.17]])
     """
 
     timescales: Array

@@ -218,7 +218,7 @@ def group_of(name: object, fitted: Sequence[object]) -> int:
 
 
 def check_network(model: Any) -> None:
-    """ValueError unless the parameters of a network agree: width, n_layers, n_heads, window, max_epochs, device."""
+    """ValueError or TypeError unless the parameters of the network and its training make sense."""
     for name in ("width", "n_heads", "window", "max_epochs"):
         check_positive_integer(getattr(model, name), name)
     layers = model.n_layers

@@ -1,7 +1,7 @@
 """`FracForecaster`: the linear path of `FracRidge` and, on top of it, a selective FRAC network."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -40,8 +40,9 @@ class FracForecaster(Forecaster):
 
     The linear path is that of `FracRidge`. The network reads the series through banks of exponential modes
     whose step, order and decay rate are set by every observation, and moves and stretches the quantiles of
-    the linear path. It starts by adding nothing, is trained on windows of the history, and is kept only if it
-    beats the linear path on the last fifth of it, which it was not trained on.
+    the linear path. It starts by adding nothing and is trained on windows of the history. Of its two parts,
+    the shift of the median and the stretch around it, those stay that beat the linear path on the last fifth
+    of the history, which it was not trained on.
 
     Parameters
     ----------
@@ -57,15 +58,15 @@ class FracForecaster(Forecaster):
     max_epochs, learning_rate : of the training, which stops early by held-out time.
     device : "auto" (a GPU where there is one), "cpu" or "cuda", to train on. Weights come back to the CPU.
     random_state : seed of the initial weights and of the windows; None draws one.
-    verbose : 1 shows the progress of the training, 0 nothing. Both are silent on paper: records go to the
-        logger `fracts`.
-    trainer : None, or a function without arguments that returns a new `lightning.Trainer`, called at each fit.
+    verbose : 1 shows a progress bar of the training, 0 nothing; every epoch is a record of the logger `fracts`.
+    trainer : None, or a function that returns a new `lightning.Trainer`, called at each fit.
 
     Attributes
     ----------
     season_lengths_ : tuple of int.
     network_ : torch module; None where n_layers is 0.
-    network_kept_ : bool, whether the network beat the linear path on held-out time.
+    network_kept_ : tuple, the parts of the network, "shift" of the median and "stretch" around it, that beat
+        the linear path on held-out time; the others are silent.
     history_ : list of (epoch, train_loss, held_out_loss); epoch 0 is the linear path.
     device_ : str, trained on.
 
@@ -93,7 +94,7 @@ class FracForecaster(Forecaster):
         n_layers: int = 2,
         n_heads: int = 4,
         window: int = 512,
-        max_epochs: int = 20,
+        max_epochs: int = 10,
         learning_rate: float = 2e-3,
         device: str = "auto",
         random_state: int | None = None,
@@ -120,9 +121,9 @@ class FracForecaster(Forecaster):
 
         Returns
         -------
-        DataFrame with the columns `series` (None: all share their weights), `period` (steps, inf for the plain
-        modes), `timescale` (steps) and `weight` (of a mode of unit gain, dimensionless; the modulus at a
-        season's frequency).
+        DataFrame with the columns `series` (None: all share their weights), `period` (steps, inf for the
+        plain modes), `timescale` (steps) and `weight` (of a mode of unit gain, dimensionless; the modulus at
+        a season's frequency).
         """
         self._check_fitted()
         return self._path.spectrum(check_lead(lead, self.horizon))
@@ -137,7 +138,7 @@ class FracForecaster(Forecaster):
         self.device_ = _device(self.device)
         self.network_: FracNetwork | None = None
         self.history_: list[Epoch] = []
-        self.network_kept_ = False
+        self.network_kept_: tuple[str, ...] = ()
         if self.n_layers:
             seeds = np.random.SeedSequence(self.random_state).generate_state(2)
             self.network_ = self._new_network(torch.Generator().manual_seed(int(seeds[0])))
@@ -158,6 +159,7 @@ class FracForecaster(Forecaster):
             learning_rate=self.learning_rate,
             device=self.device_,
             trainer=self.trainer,
+            verbose=self.verbose,
         )
 
     def _new_network(self, generator: torch.Generator) -> FracNetwork:
@@ -168,7 +170,7 @@ class FracForecaster(Forecaster):
             self.n_heads,
             len(frequencies),
             self.n_modes,
-            tuple(self.timescales),
+            (self.timescales[0], self.timescales[1]),
             generator,
         )
         head = QuantileHead(self.width, torch.from_numpy(QUANTILES), torch.from_numpy(self._path.errors))
@@ -186,22 +188,22 @@ class FracForecaster(Forecaster):
         rows = max(1, _ROWS_AT_ONCE // len(panel.values))
         for start in range(0, panel.times.size, rows):
             part = Panel(panel.values[:, start : start + rows], panel.times[start : start + rows])
-            state = self._advance_part(state, part)
+            state = self._advance_part(self.network_, state, part)
         return state
 
-    def _advance_part(self, state: State, panel: Panel) -> State:
+    def _advance_part(self, network: FracNetwork, state: State, panel: Panel) -> State:
         walks = list(self._path.memory.walk(state, panel))
         u = np.concatenate([(panel.values[:, w.rows] - w.centre) / w.scale for w in walks], axis=1)
         before = state["time"][0] if np.isfinite(state["time"][0]) else panel.times[0]
         gap = np.diff(panel.times, prepend=before)
         if panel.times.size == 1:
-            return walks[-1].state | encode_row(self.network_, state, u[:, 0], panel.times, gap)
+            return walks[-1].state | encode_row(network, state, u[:, 0], panel.times, gap)
         with torch.no_grad():
-            _, encoded = self.network_.encode(
+            _, encoded = network.encode(
                 torch.from_numpy(u),
                 torch.from_numpy(panel.times).expand(u.shape),
                 torch.from_numpy(gap).expand(u.shape),
-                as_state(state, self.n_layers, self.network_.encoder.nothing.dtype),
+                as_state(state, self.n_layers, network.encoder.nothing.dtype),
             )
         return walks[-1].state | as_arrays(encoded)
 
@@ -221,4 +223,6 @@ class FracForecaster(Forecaster):
 def _device(asked: str) -> str:
     if asked == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
+    if asked.startswith("cuda") and not torch.cuda.is_available():
+        raise ValueError(f"device={asked!r}, but torch finds no CUDA GPU. Use device='cpu' or device='auto'.")
     return asked

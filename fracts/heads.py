@@ -7,6 +7,8 @@ where the forecast is the linear path's; a stretch is positive, so quantiles nev
 import torch
 from torch import Tensor, nn
 
+PARTS = ("stretch", "shift")
+
 
 class QuantileHead(nn.Module):
     """Quantiles (..., horizon, levels) around the linear path, in units of scale.
@@ -26,14 +28,17 @@ class QuantileHead(nn.Module):
         self.register_buffer("levels", levels.float())
         self.register_buffer("errors", errors.float())
         self.median = int((levels - 0.5).abs().argmin())
-        self.out = nn.utils.skip_init(nn.Linear, width, 3 * errors.shape[1])
-        self.silence()
+        self.out = nn.Linear(width, 3 * errors.shape[1], device="meta").to_empty(device="cpu")
+        self.silence(*PARTS)
 
     @torch.no_grad()
-    def silence(self) -> None:
-        """Make the network add nothing to the linear path."""
-        self.out.weight.zero_()
-        self.out.bias.zero_()
+    def silence(self, *parts: str) -> None:
+        """Make parts of the network, some of `PARTS`, add nothing to the linear path."""
+        horizon = self.errors.shape[1]
+        rows = {"shift": slice(0, horizon), "stretch": slice(horizon, 3 * horizon)}
+        for part in parts:
+            self.out.weight[rows[part]] = 0.0
+            self.out.bias[rows[part]] = 0.0
 
     def forward(self, features: Tensor, group: Tensor) -> Tensor:
         """features: (batch, ..., width); group: (batch,), whose errors each series takes."""
@@ -42,16 +47,14 @@ class QuantileHead(nn.Module):
         errors = errors.reshape(errors.shape[0], *(1,) * (features.ndim - 2), *errors.shape[1:])
         centre = errors[..., self.median, None]
         stretch = torch.where(self.levels < 0.5, below[..., None], above[..., None]).exp()
-        return shift[..., None] + centre + (errors - centre) * stretch
+        quantiles: Tensor = shift[..., None] + centre + (errors - centre) * stretch
+        return quantiles
 
 
 def pinball(quantiles: Tensor, truth: Tensor, levels: Tensor) -> Tensor:
-    """Mean quantile loss of each lead over its known truths: (horizon,).
+    """Quantile loss of each forecast, mean over levels: (..., horizon), NaN where the truth is unknown.
 
-    quantiles: (..., horizon, levels).  truth: (..., horizon), NaN where unknown.
+    quantiles: (..., horizon, levels).  truth: (..., horizon).
     """
-    known = ~truth.isnan()
-    error = torch.where(known, truth, 0.0)[..., None] - quantiles
-    loss = (levels * error + torch.relu(-error)).mean(-1) * known
-    dims = tuple(range(truth.ndim - 1))
-    return loss.sum(dims) / known.sum(dims).clamp(min=1)
+    error = truth[..., None] - quantiles
+    return (levels * error + torch.relu(-error)).mean(-1)

@@ -104,20 +104,18 @@ class FracMixer(nn.Module):
         b = b * self._gain(step, rate) * tokens.observed[..., None, None]
         decay, hold = _held(step * rate, tokens.observed, state.hold)
 
-        plain, seasonal = self.value(value).split(
-            [2 * self.n_heads * self.channels, self.n_frequencies * self.channels], -1
-        )
-        plain = plain.unflatten(-1, (self.n_heads, -1))  # (batch, time, n_heads, 2 * channels)
-        seasonal = seasonal.unflatten(-1, (self.n_frequencies, self.channels))
+        values = self.value(value)
+        n_plain = 2 * self.n_heads * self.channels
+        plain = values[..., :n_plain].unflatten(-1, (self.n_heads, 2 * self.channels))
+        seasonal = values[..., n_plain:].unflatten(-1, (self.n_frequencies, self.channels))
         cos, sin = tokens.wave[..., 0, None], tokens.wave[..., 1, None]  # (batch, time, frequencies, 1)
         v = torch.cat([plain, torch.cat([seasonal * cos, seasonal * sin], -1)], -2)
         rates = self.rates.expand(heads, -1)
         y, modes = frac_scan(c, b, tokens.gap[..., None] * decay, rates, v, state.modes)
 
-        plain, seasonal = y.split([self.n_heads, self.n_frequencies], -2)
-        along, across = seasonal.chunk(2, -1)
+        along, across = y[..., self.n_heads :, :].chunk(2, -1)
         now = torch.cat([cos * along + sin * across, sin * along - cos * across], -1)
-        y = torch.cat([plain, now], -2).flatten(-2)
+        y = torch.cat([y[..., : self.n_heads, :], now], -2).flatten(-2)
         # Odd and linear for small outputs; long sums of a slow memory stay bounded.
         y = y * torch.rsqrt(1 + y.square().mean(-1, keepdim=True))
         return self.out(y * torch.sigmoid(self.gate(gate))), MixerState(modes, hold)
@@ -159,7 +157,8 @@ def linear(
     inputs: int, outputs: int, generator: torch.Generator, *, scale: float = 1.0, bias: bool = True
 ) -> nn.Linear:
     """A linear map with weights of variance scale^2 / inputs from `generator`, bias zero."""
-    layer = nn.utils.skip_init(nn.Linear, inputs, outputs, bias=bias)
+    # Made without memory first: nn.Linear would draw its weights from torch's global state.
+    layer = nn.Linear(inputs, outputs, bias=bias, device="meta").to_empty(device="cpu")
     with torch.no_grad():
         layer.weight.normal_(0.0, scale * inputs**-0.5, generator=generator)
         if bias:

@@ -75,15 +75,16 @@ def encode_row(network: FracNetwork, state: State, u: Array, time: Array, gap: A
 
 
 def head_row(network: FracNetwork, features: Array, errors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Quantiles (batch, horizon, levels) in units of scale; `errors` to the bit from a silent head.
+    """Quantiles (batch, horizon, levels) in units of scale.
 
     features: (batch, width).  errors: (batch, horizon, levels), those of the linear path.
     """
     head = _mirrored(network).head
     outputs = _linear(head.out, features).astype(np.float64).reshape(len(features), 3, -1, 1)
     shift, below, above = outputs.swapaxes(0, 1)  # (batch, horizon, 1) each
-    stretch = np.where(head.levels < 0.5, below, above)
-    return errors + shift + (errors - errors[..., head.median, None]) * np.expm1(stretch)
+    centre = errors[..., head.median, None]
+    stretch = np.exp(np.where(head.levels < 0.5, below, above))
+    return shift + centre + (errors - centre) * stretch
 
 
 class _Row(NamedTuple):

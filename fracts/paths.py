@@ -2,7 +2,8 @@
 
 A path draws the next value from the forecast one step ahead and moves the state over it, as though it had
 been observed. After j such steps each path forecasts its last trained lead H; together they are the forecast
-of lead H + j.
+of lead H + j. The draws of a step are one from each of equal strata, in random order (McKay, Beckman and
+Conover, 1979, Technometrics 21(2)): few paths are then enough for a forecast that does not jump at the seam.
 """
 
 from collections.abc import Callable
@@ -14,10 +15,11 @@ from scipy.special import ndtr, ndtri
 from fracts.forecasts import QUANTILES, Forecast, interpolate_quantiles
 from fracts.series import Panel, State
 
-N_PATHS = 100
+N_PATHS = 200  # an even number
+_MIDDLES = (ndtri(QUANTILES)[1:] + ndtri(QUANTILES)[:-1]) / 2
 _CELLS = np.diff(
-    ndtr(np.concatenate([[-np.inf], (ndtri(QUANTILES)[1:] + ndtri(QUANTILES)[:-1]) / 2, [np.inf]]))
-)
+    ndtr(np.concatenate([[-np.inf], _MIDDLES, [np.inf]]))
+)  # probability that each quantile stands for
 
 Read = Callable[[State], Forecast]  # all trained leads, quantiles at QUANTILES
 Advance = Callable[[State, Panel], State]
@@ -26,9 +28,22 @@ Advance = Callable[[State, Panel], State]
 def extended(
     read: Read, advance: Advance, state: State, trained: int, horizon: int, levels: NDArray[np.float64]
 ) -> Forecast:
-    """Forecast of leads 1..horizon at `levels`: the trained ones as they are, later ones from sampled paths.
+    """Forecast of leads 1..horizon at `levels`: the `trained` ones as they are, later ones from paths.
 
-    The draws have a seed of their own: the same state gives the same forecast.
+    The draws have a seed of their own, alike for all series: the same state gives the same forecast.
+
+    Examples
+    --------
+    >>> walk = np.sqrt([1.0, 2.0])[:, None] * ndtri(QUANTILES)  # a random walk, trained for two leads
+    >>> def read(state):
+    ...     return Forecast(state["y"] + np.zeros(2), state["y"][..., None] + walk)
+    >>> def advance(state, panel):
+    ...     return {"y": panel.values, "time": panel.times}
+    >>> start = {"y": np.zeros((1, 1)), "time": np.zeros(1)}
+    >>> extended(read, advance, start, 2, 3, np.array([0.5, 0.9])).quantiles.round(1) + 0.0
+    array([[[0. , 1.3],
+            [0. , 1.8],
+            [0. , 2.2]]])
     """
     now = read(state)
     known = Forecast(now.mean[:, :horizon], interpolate_quantiles(now.quantiles[:, :horizon], levels))
@@ -39,14 +54,24 @@ def extended(
     draws = np.random.default_rng(0)
     paths = {name: np.repeat(array, N_PATHS, axis=0) for name, array in state.items()}
     for _ in range(horizon - trained):
-        ahead = read(paths).quantiles[:, 0]
-        level = draws.uniform(QUANTILES[0], QUANTILES[-1], len(ahead))
-        drawn = np.array([interpolate_quantiles(q, u)[0] for q, u in zip(ahead, level[:, None], strict=True)])
+        level = np.tile(_strata(draws), n_series)
+        share = interpolate_quantiles(np.eye(len(QUANTILES)), level)  # (quantiles, paths)
+        drawn = np.einsum("pq,qp->p", read(paths).quantiles[:, 0], share)
         paths = advance(paths, Panel(drawn[:, None], paths["time"][:1] + 1.0))
         last = read(paths)
         means.append(last.mean[:, -1].reshape(n_series, N_PATHS).mean(1)[:, None])
         quantiles.append(_mixture(last.quantiles[:, -1].reshape(n_series, -1), levels)[:, None])
     return Forecast(np.concatenate(means, axis=1), np.concatenate(quantiles, axis=1))
+
+
+def _strata(draws: np.random.Generator) -> NDArray[np.float64]:
+    """A level for each path, one from each of equal strata; every path has another that mirrors it.
+
+    So the negative of a series has the negative forecast.
+    """
+    low = (draws.permutation(N_PATHS // 2) + 0.5) / N_PATHS
+    level = np.where(draws.random(low.size) < 0.5, low, 1 - low)
+    return np.asarray(np.clip(np.concatenate([level, 1 - level]), QUANTILES[0], QUANTILES[-1]))
 
 
 def _mixture(values: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[np.float64]:

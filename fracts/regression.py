@@ -44,7 +44,7 @@ class Penalty(NamedTuple):
 
 @dataclass
 class Moments:
-    """Sums over forecast origins, from which a ridge regression is solved and its error on other origins told.
+    """Sums over forecast origins: from these a ridge is solved, and the error of another on these is told.
 
     `gram` counts the origins with any target; `missing[k]` is the part of those at which lead k has none.
 
@@ -102,9 +102,10 @@ class Moments:
     def solve(self, penalty: Array) -> Array:
         """Ridge coefficients under the penalty (features,): (anchors, features, leads)."""
         out = np.empty_like(self.cross)
-        whole = [lead for lead in range(self.count.size) if lead not in self.missing]
-        for leads in [whole, *([lead] for lead in self.missing)]:
-            factor = cho_factor(self._gram_of(leads) + np.diag(penalty), overwrite_a=True, check_finite=False)
+        complete = [lead for lead in range(self.count.size) if lead not in self.missing]
+        for leads in ([complete] if complete else []) + [[lead] for lead in self.missing]:
+            gram = self._gram_of(leads[0]) + np.diag(penalty)
+            factor = cho_factor(gram, overwrite_a=True, check_finite=False)
             right = np.moveaxis(self.cross[:, :, leads], 1, 0)  # (features, anchors, leads)
             solved = cho_solve(factor, right.reshape(penalty.size, -1), check_finite=False)
             out[:, :, leads] = np.moveaxis(solved.reshape(right.shape), 0, 1)
@@ -115,9 +116,10 @@ class Moments:
         fitted = np.empty_like(self.square)
         for lead in range(self.count.size):
             b = coefficients[:, :, lead]
-            fitted[:, lead] = ((b @ self._gram_of([lead])) * b).sum(1)
-        return self.square - 2 * (coefficients * self.cross).sum(1) + fitted
+            fitted[:, lead] = ((b @ self._gram_of(lead)) * b).sum(1)
+        error: Array = self.square - 2 * (coefficients * self.cross).sum(1) + fitted
+        return error
 
-    def _gram_of(self, leads: list[int]) -> Array:
-        """Moments of the features over the origins at which `leads` (one of them, or all complete) have a target."""
-        return self.gram - self.missing[leads[0]] if leads and leads[0] in self.missing else self.gram
+    def _gram_of(self, lead: int) -> Array:
+        """Moments of the features over the origins at which `lead` has a target."""
+        return self.gram - self.missing[lead] if lead in self.missing else self.gram

@@ -64,8 +64,9 @@ class FracRidge(Forecaster):
 
         Returns
         -------
-        DataFrame with the columns `series`, `period` (steps, inf for the plain modes), `timescale` (steps) and
-        `weight` (of a mode of unit gain, dimensionless; the modulus at a season's frequency).
+        DataFrame with the columns `series` (None: all share their weights), `period` (steps, inf for the
+        plain modes), `timescale` (steps) and `weight` (of a mode of unit gain, dimensionless; the modulus at
+        a season's frequency).
         """
         self._check_fitted()
         return self._path.spectrum(check_lead(lead, self.horizon))

@@ -6,18 +6,20 @@ to the first value of the series (its origin): a series far from zero keeps its 
 """
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Numbers = TypeVar("Numbers", NDArray[np.float64], NDArray[np.complex128])
 
 _ROUNDING = 1e-7  # of the distance to the origin: a spread below it is rounding of the sum of squares
 _FINEST = 1e-14  # of the centre: values closer than that are one value
 _SMALLEST = 1e-300  # so that nothing is divided by 0
 
 
-def decayed_sums[T: (Array, NDArray[np.complex128])](start: T, decay: T, drive: T) -> T:
+def decayed_sums(start: Numbers, decay: Numbers, drive: Numbers) -> Numbers:
     """Every state of `z[t] = decay[t] * z[t-1] + drive[t]`.
 
     Parameters
@@ -35,12 +37,12 @@ def decayed_sums[T: (Array, NDArray[np.complex128])](start: T, decay: T, drive: 
     >>> decayed_sums(np.zeros(1), np.full(3, 0.5), np.ones((1, 3)))
     array([[1.  , 1.5 , 1.75]])
     """
-    states = np.empty_like(drive)
-    z = start
-    for t in range(drive.shape[1]):
-        z = decay[t] * z + drive[:, t]
-        states[:, t] = z
-    return states
+    states = np.array(drive.swapaxes(0, 1), order="C")
+    before = start
+    for state, kept in zip(states, decay, strict=True):
+        state += kept * before
+        before = state
+    return states.swapaxes(0, 1)
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,8 @@ class Scaler:
         offset = np.where(seen, values - origin[:, None], 0.0)
         drive = np.stack([seen.astype(float), offset, offset**2], axis=-1)
         run = decayed_sums(sums[:, :3], np.exp(-steps / self.timescale)[:, None], drive)
-        return np.concatenate([run, np.broadcast_to(origin[:, None, None], (*values.shape, 1))], axis=-1)
+        begun = np.logical_or.accumulate(seen, axis=1) | ~np.isnan(sums[:, 3:])
+        return np.concatenate([run, np.where(begun, origin[:, None], np.nan)[..., None]], axis=-1)
 
     @staticmethod
     def origin(sums: Array) -> Array:

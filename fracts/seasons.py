@@ -1,4 +1,10 @@
-"""Which season lengths a model takes, and which of their frequencies a set of series really has."""
+"""Which season lengths a model takes, and which of their frequencies a set of series really has.
+
+A harmonic is kept where its power stands out from the power beside it, as noise of any slowly changing
+spectrum (white, or of long memory) would have it in one history of a hundred: the ratio of one ordinate of
+the periodogram to the mean of m others follows F(2, 2m) (Brockwell and Davis, 1991, Time Series: Theory and
+Methods, 10.4).
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,11 +18,11 @@ from fracts.timeline import Clock, default_season_lengths
 
 _FINE = 6  # frequencies looked at for each harmonic
 _AROUND = np.array([-4, -3, -2, 2, 3, 4])  # of these, the ones between harmonics
-_STANDS_OUT = 8.0  # times the power around it: F(2, 12) exceeds it once in 160
+_BY_CHANCE = 0.01  # share of histories of noise in which some harmonic stands out
 
 
 def chosen_season_lengths(asked: Any, panel: Panel, clock: Clock) -> tuple[int, ...]:
-    """Season lengths in steps: as asked, or ("auto") those that the calendar implies and the history shows."""
+    """Season lengths in steps: as asked, or ("auto") those of the calendar that the history shows."""
     if isinstance(asked, str) and asked == "auto":
         return default_season_lengths(clock, int(panel.times[-1]) + 1)
     return check_season_lengths(asked)
@@ -25,36 +31,59 @@ def chosen_season_lengths(asked: Any, panel: Panel, clock: Clock) -> tuple[int, 
 def strongest_frequencies(values: Array, times: Array, season_lengths: Sequence[int], limit: int) -> Array:
     """Angular frequencies (radians per step) of the harmonics that stand out, the strongest first.
 
-    A harmonic `2 pi k / s` of a season length s (k up to s/2, equal ones of different seasons merged) is kept
-    where the power of the standardised series, mean over series, stands out from the power between the
-    harmonics beside it; of these the `limit` strongest.
+    Looked at are the harmonics `2 pi k / s`, k up to s/2, of each season length s, equal ones merged; the
+    power is that of the series without their straight lines, standardised, mean over series.
 
-    values: (series, time), NaN where missing.  times: (time,), in steps.
+    Parameters
+    ----------
+    values : (series, time), NaN where missing.
+    times : (time,), in steps.
+    limit : how many at most.
+
+    Examples
+    --------
+    >>> t = np.arange(500.0)
+    >>> y = np.sin(2 * np.pi * t / 12) + 0.1 * np.random.default_rng(0).normal(size=500)
+    >>> 2 * np.pi / strongest_frequencies(y[None], t, [12], limit=5)
+    array([12.])
     """
     strength: dict[float, float] = {}
-    standard = _standardised(values)
+    standard = _standardised(values, times)
+    stands_out = _chance_ratio(sum(length // 2 for length in season_lengths))
     for length in season_lengths:
         power = _folded_power(standard, times, _FINE * length)
         at = _FINE * np.arange(1, length // 2 + 1)
         around = power[np.abs(at[:, None] + _AROUND) % power.size].mean(1)
-        for k in np.flatnonzero(power[at] > _STANDS_OUT * around):
+        for k in np.flatnonzero(power[at] > stands_out * around):
             strength[round((k + 1) / length, 12)] = power[at[k]] - around[k]
     strongest = sorted(strength, key=lambda turns: -strength[turns])[:limit]
     return 2 * np.pi * np.array(strongest, dtype=np.float64)
 
 
-def _standardised(values: Array) -> Array:
-    """Series of mean 0 and spread 1, 0 where missing."""
+def _chance_ratio(n_harmonics: int) -> float:
+    """Ratio to the power around that one of `n_harmonics` exceeds by chance: a quantile of F(2, 2 m)."""
+    m = _AROUND.size
+    return m * float((_BY_CHANCE / max(n_harmonics, 1)) ** (-1 / m) - 1)
+
+
+def _standardised(values: Array, times: Array) -> Array:
+    """Distance to the line of each series, of spread 1 over the number of values, 0 where missing."""
     seen = ~np.isnan(values)
     count = np.maximum(seen.sum(1, keepdims=True), 1)
+    time = np.where(seen, times - (seen * times).sum(1, keepdims=True) / count, 0.0)
     mean = np.where(seen, values, 0.0).sum(1, keepdims=True) / count
     centred = np.where(seen, values - mean, 0.0)
-    spread = np.sqrt((centred**2).sum(1, keepdims=True) / count)
-    return centred / np.where(spread > 0, spread, 1.0) / count
+    slope = (centred * time).sum(1, keepdims=True) / np.maximum((time**2).sum(1, keepdims=True), 1e-300)
+    rest = centred - slope * time
+    spread = np.sqrt((rest**2).sum(1, keepdims=True) / count)
+    moves = spread > 1e-12 * np.abs(mean)  # else the rest is rounding
+    standard: Array = np.where(moves, rest / np.where(moves, spread, 1.0), 0.0) / count
+    return standard
 
 
 def _folded_power(standard: Array, times: Array, period: int) -> Array:
     """Power at the frequencies j / period, j = 0..period-1: that of the series folded at `period`."""
-    folded = np.zeros((len(standard), period))
-    np.add.at(folded, (slice(None), np.floor(times).astype(int) % period), standard)
-    return (np.abs(np.fft.fft(folded)) ** 2).mean(0)
+    phase = np.floor(times).astype(np.int64) % period
+    folded = np.stack([np.bincount(phase, row, minlength=period) for row in standard])
+    power: Array = (np.abs(np.fft.fft(folded)) ** 2).mean(0)
+    return power

@@ -317,7 +317,7 @@ def _believed(ruler: Dates | Instants, index: pd.DatetimeIndex, steps: Counts) -
     dense = bool(steps.min() > 0 and np.median(steps) <= SPARSEST * np.gcd.reduce(steps))
     if isinstance(ruler, Instants) or ruler.calendar in ("MS", "D"):
         return dense
-    dense &= bool(np.timedelta64(0) <= ruler.shift < DAY)
+    dense &= bool(0 * DAY <= ruler.shift < DAY)
     if ruler.calendar != "B":
         return dense
     days = np.diff(_number("D", _wall(index)))
@@ -349,7 +349,7 @@ def _mark(calendar: str, counts: Counts) -> NDArray[Any]:
     if calendar == "MS":
         return first
     if calendar == "ME":
-        return following - 1
+        return following - DAY
     if calendar == "BMS":
         return np.busday_offset(first, 0, roll="forward")
     return np.busday_offset(following, -1, roll="forward")

@@ -1,7 +1,7 @@
 """Training the network with Lightning: silent, on one device, from generators of its own.
 
-The network starts as the linear path. Held-out time decides when to stop, and whether it stays: unless it
-beats the linear path there, it adds nothing.
+The network starts as the linear path. Held-out time decides when to stop, and what stays: a part of the
+network that does not beat the linear path there adds nothing.
 """
 
 import logging
@@ -12,18 +12,19 @@ from typing import NamedTuple
 
 import lightning
 import torch
+from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from fracts.heads import pinball
+from fracts.heads import PARTS, pinball
 from fracts.network import FracNetwork
 from fracts.windows import RandomWindows, Window
 
 log = logging.getLogger("fracts")
 
 BATCHES_AN_EPOCH = 16
-PATIENCE = 4  # epochs without a better held-out loss
-_MARGIN = 0.999  # of the linear path's held-out loss: less of a gain is luck
+PATIENCE = 3  # epochs without a better held-out loss
+STRETCHES = 8  # of held-out time, for the standard error of a gain
 
 
 class Epoch(NamedTuple):
@@ -43,25 +44,64 @@ def train(
     learning_rate: float,
     device: str,
     trainer: Callable[[], lightning.Trainer] | None,
-) -> tuple[list[Epoch], bool]:
-    """Train `network` in place; its history, and whether it beat the linear path (else it is silenced).
+    verbose: int,
+) -> tuple[list[Epoch], tuple[str, ...]]:
+    """Train `network` in place; its history, and the parts that beat the linear path (others are silent).
 
     Raises FloatingPointError where the loss stops being finite.
     """
     fitting = _Fitting(network, held_out, learning_rate, max_epochs)
     loader = DataLoader(batches, batch_size=None, generator=torch.Generator())
     with _quiet():
-        runner = trainer() if trainer else _silent_trainer(max_epochs, device)
+        runner = trainer() if trainer else _trainer(max_epochs, device, progress=verbose > 0)
         runner.fit(fitting, loader)
     network.cpu().eval()
     network.load_state_dict(fitting.best)
-    kept = fitting.best_loss < _MARGIN * fitting.history[0].held_out_loss
-    if not kept:
-        network.head.silence()
-    return fitting.history, kept
+    return fitting.history, _kept(network, held_out)
 
 
-def _silent_trainer(max_epochs: int, device: str) -> lightning.Trainer:
+@torch.no_grad()
+def _kept(network: FracNetwork, held_out: list[Window]) -> tuple[str, ...]:
+    """Parts of the head that lower the held-out loss by two standard errors; the others are silenced.
+
+    A shift is judged beside what is left of the stretch. The error is that of a mean over stretches of time.
+    """
+    trained = {name: w.clone() for name, w in network.head.state_dict().items()}
+    kept: tuple[str, ...] = ()
+    network.head.silence(*PARTS)
+    before = _loss_by_time(network, held_out)
+    for part in PARTS:
+        network.head.load_state_dict(trained)
+        network.head.silence(*(other for other in PARTS if other != part and other not in kept))
+        after = _loss_by_time(network, held_out)
+        gain = before - after
+        if len(gain) > 1 and gain.mean() > 2 * gain.std() / len(gain) ** 0.5:
+            kept, before = (*kept, part), after
+    network.head.load_state_dict(trained)
+    network.head.silence(*(part for part in PARTS if part not in kept))
+    return kept
+
+
+def _loss_by_time(network: FracNetwork, held_out: list[Window]) -> Tensor:
+    """Held-out loss in each of a few stretches of time: (stretches,)."""
+    rows = torch.cat([_losses(network, window).nanmean(-1) for window in held_out]).nanmean(0)
+    stretches = rows[~rows.isnan()].tensor_split(STRETCHES)
+    return torch.stack([stretch.mean() for stretch in stretches if stretch.numel()])
+
+
+def _mean(losses: Tensor) -> Tensor:
+    """Mean of the known losses; 0 where there is none, which no training improves on."""
+    known = ~losses.isnan()
+    return losses.nansum() / known.sum().clamp(min=1)
+
+
+def _losses(network: FracNetwork, window: Window) -> Tensor:
+    """Quantile losses (batch, time, horizon), NaN where the truth is unknown."""
+    quantiles, _ = network(window.u, window.times, window.gap, window.group)
+    return pinball(quantiles, window.rest, network.head.levels)
+
+
+def _trainer(max_epochs: int, device: str, *, progress: bool) -> lightning.Trainer:
     return lightning.Trainer(
         accelerator="gpu" if device.startswith("cuda") else "cpu",
         devices=1,
@@ -70,7 +110,7 @@ def _silent_trainer(max_epochs: int, device: str) -> lightning.Trainer:
         gradient_clip_val=1.0,
         logger=False,
         enable_checkpointing=False,
-        enable_progress_bar=False,
+        enable_progress_bar=progress,
         enable_model_summary=False,
     )
 
@@ -89,14 +129,14 @@ class _Fitting(lightning.LightningModule):
         self.best_loss = float("inf")
         self.losses: list[Tensor] = []
 
-    def configure_optimizers(self) -> dict[str, object]:
+    def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         optimizer = torch.optim.AdamW(self.network.parameters(), self.learning_rate, weight_decay=0.01)
         total = self.epochs * BATCHES_AN_EPOCH
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, total, self.learning_rate / 20)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def training_step(self, window: Window) -> Tensor:
-        loss = self._loss(window).mean()
+        loss = _mean(_losses(self.network, window))
         if not torch.isfinite(loss):
             raise FloatingPointError(
                 f"the training loss became {loss.item()} in epoch {self.current_epoch}. "
@@ -118,18 +158,14 @@ class _Fitting(lightning.LightningModule):
     def _record(self, epoch: int, train_loss: float) -> None:
         self.network.eval()
         with torch.no_grad():
-            losses = [self._loss(self.transfer_batch_to_device(w, self.device, 0)) for w in self.held_out]
+            windows = [self.transfer_batch_to_device(w, self.device, 0) for w in self.held_out]
+            held_out = float(_mean(torch.stack([_mean(_losses(self.network, w)) for w in windows])))
         self.network.train()
-        held_out = float(torch.stack(losses).mean())
         self.history.append(Epoch(epoch, train_loss, held_out))
         log.info("epoch %d: training loss %.5f, held-out loss %.5f", *self.history[-1])
         if held_out < self.best_loss:
             self.best_loss = held_out
             self.best = {name: w.detach().cpu().clone() for name, w in self.network.state_dict().items()}
-
-    def _loss(self, window: Window) -> Tensor:
-        quantiles, _ = self.network(window.u, window.times, window.gap, window.group)
-        return pinball(quantiles, window.rest, self.network.head.levels)
 
 
 @contextmanager

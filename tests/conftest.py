@@ -1,13 +1,16 @@
-"""The estimators that every law of the door must hold for, as the session fixture `entry`."""
+"""What tests share: the estimators that every law of the door must hold for, and random network weights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
+import torch
 from hypothesis import settings
+from torch import nn
 
 from fracts.base import Forecaster
 from fracts.baselines import Mean, Naive, SeasonalNaive
+from fracts.ridge import FracRidge
 
 settings.register_profile("fracts", deadline=None, max_examples=40, print_blob=True)
 settings.load_profile("fracts")
@@ -26,9 +29,24 @@ ENTRIES = [
     Entry("Naive", Naive),
     Entry("SeasonalNaive", lambda horizon: SeasonalNaive(horizon, season_length=7)),
     Entry("Mean", Mean),
+    Entry("FracRidge", lambda horizon: FracRidge(horizon, season_lengths=7), tolerance=1e-10),
 ]
 
 
 @pytest.fixture(scope="session", params=ENTRIES, ids=lambda entry: entry.name)
 def entry(request: pytest.FixtureRequest) -> Entry:
     return request.param
+
+
+def _random_weights(network: nn.Module, seed: int) -> None:
+    """Replace every parameter by seeded random numbers, of a size that keeps the outputs near 1."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, weights in network.named_parameters():
+            spread = weights.shape[1] ** -0.5 if weights.ndim == 2 and not name.endswith("nothing") else 0.5
+            weights.copy_(spread * torch.randn(weights.shape, generator=generator))
+
+
+@pytest.fixture(scope="session")
+def random_weights() -> Callable[[nn.Module, int], None]:
+    return _random_weights

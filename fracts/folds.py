@@ -1,0 +1,169 @@
+"""Rolling origins in time: what is learned before a fold starts is tried on the origins inside it.
+
+One idea: all forecast origins of a panel are sorted once by the fold of the origin and the fold of its last
+target. Sums over such sorts are all that a choice needs, and what is learned for a fold holds no target of
+its time or later.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fracts.recall import LinearMemory
+from fracts.regression import Moments, Penalty
+from fracts.scaling import Array
+from fracts.series import Panel
+
+FOLDS = (0.4, 0.6, 0.8)  # shares of the training time: what follows each is forecast by what ends before it
+PENALTIES = [Penalty(*p) for p in product((0.5, 0.75), (0.0, 0.25), (0.1, 1.0, 10.0, 100.0, 1e3, 1e4))]
+MIN_HELD_OUT = 20  # held-out forecasts of a lead worth choosing by
+_MIN_SEEN = 10  # values behind a centre and a scale worth regressing on
+_LONG = 4  # horizons in a history whose last horizon can be spared
+_COUNTED_ROWS = 256  # at once
+_ROUNDING = 1e-13  # of a sum of squares: an error below it is none
+
+
+class Origins(NamedTuple):
+    """Origins of a block that lie in `fold` and whose last targets lie in `last_fold`."""
+
+    fold: int
+    last_fold: int
+    features: Array  # (series, origins, features)
+    targets: Array  # (anchors, series, origins, leads)
+
+
+class Targets:
+    """The next values after the rows of a panel that a forecast may be learned from.
+
+    None where too few values, or only equal ones, stand behind the scale. A long history spares its last
+    horizon: leads that end early would each need a factorisation of their own, for a handful of origins.
+    """
+
+    def __init__(self, panel: Panel, horizon: int) -> None:
+        self.panel, self.horizon = panel, horizon
+        times = panel.times
+        self._begin = _rows_unfit(panel.values)
+        spared = horizon if times.size >= _LONG * horizon else 0
+        self._end = int(np.searchsorted(times, times[-1] - spared, side="right"))
+
+    def after(self, start: int, stop: int) -> Array:
+        """(series, rows, horizon) after the rows `start` to `stop`, NaN for none."""
+        values, times = self.panel.values, self.panel.times
+        until = np.searchsorted(times, times[stop - 1] + self.horizon + 1)
+        wanted = Panel(values[:, start:until], times[start:until]).ahead(self.horizon)[:, : stop - start]
+        rows = np.arange(start, stop)
+        wanted[(rows < self._begin[:, None]) | (rows >= self._end)] = np.nan
+        return wanted
+
+
+def known_targets(panel: Panel, horizon: int) -> Array:
+    """`Targets` after every row of `panel`: (series, time, horizon)."""
+    return Targets(panel, horizon).after(0, panel.times.size)
+
+
+def _rows_unfit(values: Array) -> NDArray[np.int64]:
+    """Rows (series,) until a series has shown enough values, and two different ones."""
+    seen = ~np.isnan(values)
+    first = np.take_along_axis(values, seen.argmax(1)[:, None], 1)
+    moved = np.logical_or.accumulate(seen & (values != first), axis=1)
+    enough = np.cumsum(seen, axis=1) >= min(_MIN_SEEN, values.shape[1] / 4)
+    return np.asarray(np.sum(~(enough & moved), axis=1))
+
+
+def fold_of(times: Array, lead: int = 0) -> NDArray[np.int64]:
+    """The fold that lies `lead` steps after each row, 0 before the first."""
+    ends = times[0] + np.array(FOLDS) * (times[-1] - times[0])
+    return np.searchsorted(ends, times + lead)
+
+
+def origins(memory: LinearMemory, panel: Panel, leads: NDArray[np.int64]) -> Iterator[Origins]:
+    """All forecast origins of `panel`, with standardised targets around each anchor at `leads` (from 0)."""
+    folds, last_folds = fold_of(panel.times), fold_of(panel.times, memory.horizon)
+    targets = Targets(panel, memory.horizon)
+    for walk in memory.walk(memory.empty(len(panel.values)), panel):
+        wanted = targets.after(walk.rows.start, walk.rows.stop)[..., leads]
+        around = (wanted - walk.centre[..., None]) / walk.scale[..., None] - walk.anchors[..., leads]
+        here, there = folds[walk.rows], last_folds[walk.rows]
+        for fold, last_fold in sorted(set(zip(here.tolist(), there.tolist(), strict=True))):
+            at = (here == fold) & (there == last_fold)
+            yield Origins(fold, last_fold, walk.features[:, at], around[:, :, at])
+
+
+def series_of(group: int, n_groups: int) -> slice:
+    """The series whose coefficients are those of `group`: all of them where there is one group."""
+    return slice(None) if n_groups == 1 else slice(group, group + 1)
+
+
+@dataclass(frozen=True)
+class FoldMoments:
+    """Moments of all origins, apart by (fold, last fold), each a list with one for every group of series."""
+
+    parts: dict[tuple[int, int], list[Moments]]
+    nothing: Moments
+
+    @classmethod
+    def of(cls, memory: LinearMemory, panel: Panel, leads: NDArray[np.int64], n_groups: int) -> "FoldMoments":
+        """One pass over `panel`."""
+        shape = memory.bank.feature_tau.size, len(memory.anchors), leads.size
+        parts: dict[tuple[int, int], list[Moments]] = {}
+        for part in origins(memory, panel, leads):
+            key = part.fold, part.last_fold
+            groups = parts.setdefault(key, [Moments.empty(*shape) for _ in range(n_groups)])
+            for group, moments in enumerate(groups):
+                series = series_of(group, n_groups)
+                targets = part.targets[:, series].reshape(len(memory.anchors), -1, leads.size)
+                moments.add(part.features[series].reshape(-1, shape[0]), targets)
+        return cls(parts, Moments.empty(*shape))
+
+    def before(self, fold: int, group: int) -> Moments:
+        """Of the origins all of whose targets lie before `fold`."""
+        return self.nothing.plus(groups[group] for (_, last), groups in self.parts.items() if last < fold)
+
+    def inside(self, fold: int, group: int) -> Moments:
+        """Of the origins in `fold`."""
+        return self.nothing.plus(groups[group] for (here, _), groups in self.parts.items() if here == fold)
+
+    def whole(self, group: int) -> Moments:
+        """Of all origins."""
+        return self.nothing.plus(groups[group] for groups in self.parts.values())
+
+
+def held_out_counts(panel: Panel, horizon: int) -> tuple[NDArray[np.int64], bool]:
+    """Number of held-out targets of each lead (horizon,), and whether any origin lacks one of its targets."""
+    counts, holes = np.zeros(horizon, dtype=np.int64), False
+    folds, targets = fold_of(panel.times), Targets(panel, horizon)
+    for start in range(0, panel.times.size, _COUNTED_ROWS):
+        stop = min(start + _COUNTED_ROWS, panel.times.size)
+        known = ~np.isnan(targets.after(start, stop))
+        counts += known[:, folds[start:stop] > 0].sum((0, 1))
+        holes |= bool((known.any(-1) & ~known.all(-1)).any())
+    return counts, holes
+
+
+def choose(
+    memory: LinearMemory, shares: Sequence[Panel], leads: NDArray[np.int64], pooled: bool
+) -> tuple[int, Penalty]:
+    """Anchor and penalty of the least held-out error.
+
+    The error is the product over `leads` of the squared error summed over folds and series.
+    """
+    errors = np.zeros((len(PENALTIES), len(memory.anchors), leads.size))
+    for share in shares:
+        n_groups = 1 if pooled else len(share.values)
+        moments = FoldMoments.of(memory, share, leads, n_groups)
+        for fold, group in product(range(1, len(FOLDS) + 1), range(n_groups)):
+            errors += _trials(memory, moments.before(fold, group), moments.inside(fold, group))
+    total = np.log(errors).sum(-1)
+    penalty, anchor = np.unravel_index(int(total.argmin()), total.shape)
+    return int(anchor), PENALTIES[penalty]
+
+
+def _trials(memory: LinearMemory, past: Moments, present: Moments) -> Array:
+    """Errors on `present` of what is learned from `past`: (penalties, anchors, leads), none of them 0."""
+    errors = [present.squared_error(past.solve(penalty.of(memory.bank))) for penalty in PENALTIES]
+    floor: Array = _ROUNDING * present.square.max(0) + np.finfo(float).tiny
+    return np.maximum(np.array(errors), floor)

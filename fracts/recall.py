@@ -1,0 +1,123 @@
+"""What the linear path remembers of a series: decayed sums, modes and seasonal slots, all of fixed size.
+
+One idea: whatever a forecast needs is read from this state, so a stream equals a batch and nothing leaks. It
+is read as features and anchors, both around the causal centre in units of the causal scale.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from fracts.anchor import SeasonSlots
+from fracts.bank import Complex, ModeBank
+from fracts.memory import mode_timescales
+from fracts.scaling import Array, Scaler
+from fracts.seasons import strongest_frequencies
+from fracts.series import Panel, State
+
+PROFILE_MEMORY = 5.0  # seasons
+MAX_FREQUENCIES = 12
+_BLOCK_ROWS = 256  # whose states are held at once
+_BLOCK_NUMBERS = 2**20  # in those states
+
+
+class Walk(NamedTuple):
+    """What the rows of a block look like after each of them, in units of scale around the centre."""
+
+    rows: slice
+    features: Array  # (series, rows, features)
+    anchors: Array  # (anchors, series, rows, horizon)
+    centre: Array  # (series, rows)
+    scale: Array  # (series, rows)
+    state: State  # after the last row
+
+
+@dataclass(frozen=True)
+class LinearMemory:
+    """The state of the linear path and how it is read. `None` among the anchors is the centre itself.
+
+    The modes are of the distance to the first value: a series far from zero keeps its digits.
+    """
+
+    bank: ModeBank
+    scaler: Scaler
+    anchors: tuple[SeasonSlots | None, ...]
+    horizon: int
+
+    def leaning_on(self, anchor: int) -> "LinearMemory":
+        """The same memory with one of its anchors alone."""
+        return replace(self, anchors=(self.anchors[anchor],))
+
+    def empty(self, n_series: int) -> State:
+        """State before any row."""
+        slots = {k: a.empty(n_series) for k, a in self._slots()}
+        time = {"time": np.full(n_series, np.nan)}
+        return time | {"sums": self.scaler.empty(n_series), "modes": self.bank.empty(n_series)} | slots
+
+    def advance(self, state: State, panel: Panel) -> State:
+        """State after the rows of `panel`; `state` is left alone."""
+        for rows in self._blocks(panel):
+            part = Panel(panel.values[:, rows], panel.times[rows])
+            slots = {k: a.advance(state[k], part.values, part.times) for k, a in self._slots()}
+            state = state | self._block(state, part)[-1] | slots
+        return state
+
+    def walk(self, state: State, panel: Panel) -> Iterator[Walk]:
+        """Pass over the rows of `panel` from `state`, a block at a time."""
+        for rows in self._blocks(panel):
+            part = Panel(panel.values[:, rows], panel.times[rows])
+            modes, sums, after = self._block(state, part)
+            ran = {k: a.run(state[k], part.values, part.times, self.horizon) for k, a in self._slots()}
+            state = state | after | {k: slots for k, (slots, _) in ran.items()}
+            view = self._view(modes, sums, {k: said for k, (_, said) in ran.items()})
+            yield Walk(rows, *view, state)
+
+    def read(self, state: State) -> tuple[Array, Array, Array, Array]:
+        """Features (series, features), anchors (anchors, series, horizon), centre and scale (series,)."""
+        said = {k: a.read(state[k], state["time"][0], self.horizon) for k, a in self._slots()}
+        return self._view(state["modes"], state["sums"], said)
+
+    def _slots(self) -> Iterator[tuple[str, SeasonSlots]]:
+        return ((f"slots_{i}", anchor) for i, anchor in enumerate(self.anchors) if anchor)
+
+    def _blocks(self, panel: Panel) -> Iterator[slice]:
+        n_series, n_rows = panel.values.shape
+        length = int(np.clip(_BLOCK_NUMBERS // (2 * n_series * self.bank.tau.size), 1, _BLOCK_ROWS))
+        return (slice(start, min(start + length, n_rows)) for start in range(0, n_rows, length))
+
+    def _block(self, state: State, part: Panel) -> tuple[Complex, Array, State]:
+        """Modes and sums after each row of `part`, and the state after the last but for the slots."""
+        before = part.times[0] if np.isnan(state["time"][0]) else state["time"][0]
+        steps = np.diff(part.times, prepend=before)
+        sums = self.scaler.run(state["sums"], part.values, steps)
+        modes = self.bank.run(state["modes"], part.values - self.scaler.origin(sums[:, -1:]), steps)
+        time = np.full(len(part.values), part.times[-1])
+        return modes, sums, {"time": time, "sums": sums[:, -1], "modes": modes[:, -1]}
+
+    def _view(self, modes: Complex, sums: Array, said: dict[str, Array]) -> tuple[Array, Array, Array, Array]:
+        """Features, anchors (first axis), centre and scale at the rows of `modes` and `sums`."""
+        centre, scale = self.scaler.read(sums)
+        features = self.bank.features(modes, centre - self.scaler.origin(sums), scale)
+        anchors = np.zeros((len(self.anchors), *centre.shape, self.horizon))
+        for i, name in enumerate(f"slots_{i}" for i in range(len(self.anchors))):
+            if name in said:  # before any value a slot says the centre
+                anchors[i] = np.nan_to_num((said[name] - centre[..., None]) / scale[..., None])
+        return features, anchors, centre, scale
+
+
+def linear_memory(
+    panel: Panel,
+    horizon: int,
+    n_modes: int,
+    timescales: tuple[float, float],
+    season_lengths: Sequence[int],
+) -> LinearMemory:
+    """The memory for `panel`: modes on the grid of `timescales`, at the frequencies that stand out in it."""
+    finite = mode_timescales(*timescales, n_modes)[:-1]  # a raw accumulator would have no unit gain
+    frequencies = strongest_frequencies(panel.values, panel.times, season_lengths, MAX_FREQUENCIES)
+    seasonal = (SeasonSlots(*pair) for pair in product(season_lengths, (0.0, PROFILE_MEMORY)))
+    anchors = (None, SeasonSlots(1), *seasonal)
+    return LinearMemory(ModeBank(finite, frequencies), Scaler(timescales[1]), anchors, horizon)

@@ -1,0 +1,41 @@
+"""Raw rows of a benchmark, appended to `results/<benchmark>.csv` with what tells two runs apart."""
+
+import csv
+import datetime
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+
+
+def record(benchmark, rows):
+    """Append `rows` (dicts of the same keys) to the CSV of `benchmark`, unless called with `--no-record`."""
+    if "--no-record" in sys.argv:
+        return
+    run = {
+        "date": datetime.date.today().isoformat(),
+        "commit": commit(),
+        "chip": platform.processor() or platform.machine(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+    path = HERE / "results" / f"{benchmark}.csv"
+    path.parent.mkdir(exist_ok=True)
+    fresh = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, [*run, *rows[0]])
+        if fresh:
+            writer.writeheader()
+        writer.writerows({**run, **row} for row in rows)
+
+
+def commit():
+    """Short name of the commit, with a plus where the tree differs from it."""
+    told = subprocess.run(
+        ["git", "describe", "--always", "--dirty=+"], cwd=HERE, capture_output=True, text=True, check=False
+    )
+    return told.stdout.strip() or "unknown"

@@ -1,0 +1,212 @@
+"""The linear path: a state of fixed size, moments by folds, the choice, the held-out errors."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fracts.folds import FOLDS, PENALTIES, FoldMoments, Targets, choose, fold_of, known_targets, origins
+from fracts.forecasts import QUANTILES
+from fracts.linear import fit_linear, is_pooled
+from fracts.recall import linear_memory
+from fracts.series import Panel
+
+nan = np.nan
+H = 4
+
+
+def panel(seed=0, rows=300, n_series=2, missing=0.1, real=False):
+    rng = np.random.default_rng(seed)
+    t = np.arange(float(rows))
+    values = rng.normal(size=(n_series, rows)).cumsum(1) * 0.3 + 2 * np.sin(2 * np.pi * t / 12) + 50
+    values[rng.random(values.shape) < missing] = nan
+    values[:, 0] = 50
+    times = np.cumsum(rng.exponential(size=rows)) if real else t
+    return Panel(values, times - times[0])
+
+
+def memory(p, n_modes=8):
+    return linear_memory(p, H, n_modes, (1.0, 1e4), (12,))
+
+
+def cut(p, start, stop):
+    return Panel(p.values[:, start:stop], p.times[start:stop])
+
+
+def same(found, expected, scale):
+    for name in expected:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-10, atol=1e-10 * scale, err_msg=name)
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.sets(st.integers(1, 299), max_size=5))
+@settings(max_examples=15)
+def test_any_cutting_gives_one_state_and_one_reading(seed, real, cuts):
+    p = panel(seed, real=real)
+    remembered = memory(p)
+    state = remembered.empty(2)
+    whole = list(remembered.walk(state, p))
+    for start, stop in zip([0, *sorted(cuts)], [*sorted(cuts), 300], strict=True):
+        state = remembered.advance(state, cut(p, start, stop))
+    same(state, whole[-1].state, 100)
+    features, anchors, centre, scale = remembered.read(state)
+    np.testing.assert_allclose(features, whole[-1].features[:, -1], atol=1e-10)
+    np.testing.assert_allclose(anchors, whole[-1].anchors[:, :, -1], atol=1e-10)
+    np.testing.assert_allclose([centre, scale], [whole[-1].centre[:, -1], whole[-1].scale[:, -1]], rtol=1e-12)
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans())
+@settings(max_examples=15)
+def test_dropped_rows_and_rows_without_value_give_one_state(seed, real):
+    p = panel(seed, n_series=1, missing=0.0, real=real)
+    seen = np.random.default_rng(seed).random(300) < 0.5
+    seen[[0, -1]] = True
+    remembered = memory(p)
+    missing = remembered.advance(remembered.empty(1), Panel(np.where(seen, p.values, nan), p.times))
+    dropped = remembered.advance(remembered.empty(1), Panel(p.values[:, seen], p.times[seen]))
+    same(dropped, missing, 100)
+
+
+def test_the_state_is_of_one_size_and_the_given_one_is_left_alone():
+    p = panel()
+    remembered = memory(p)
+    first = remembered.advance(remembered.empty(2), cut(p, 0, 100))
+    kept = {name: array.copy() for name, array in first.items()}
+    second = remembered.advance(first, cut(p, 100, 300))
+    assert {name: array.shape for name, array in second.items()} == {n: a.shape for n, a in first.items()}
+    for name, array in kept.items():
+        np.testing.assert_array_equal(first[name], array)
+
+
+def test_targets_are_the_values_ahead_but_for_a_scale_of_too_few_and_the_last_horizon():
+    p = panel(missing=0.2)
+    wanted = known_targets(p, H)
+    expected = np.full_like(wanted, nan)
+    for row in range(300 - H):
+        expected[:, row] = p.values[:, row + 1 : row + 1 + H]
+    expected[np.cumsum(~np.isnan(p.values), axis=1) < 10] = nan
+    np.testing.assert_array_equal(wanted, expected)
+    np.testing.assert_array_equal(Targets(p, H).after(90, 200), expected[:, 90:200])
+
+
+def test_nothing_is_learned_where_the_series_has_not_moved():
+    p = Panel(np.append(np.full(50, 3.0), np.arange(50.0))[None], np.arange(100.0))
+    assert np.isnan(known_targets(p, 2)[:, :50]).all() and not np.isnan(known_targets(p, 2)[:, 50:98]).any()
+
+
+@pytest.mark.parametrize("fold", [1, 2, 3])
+def test_what_is_learned_for_a_fold_holds_no_target_of_its_time(fold):
+    p = panel(seed=3)
+    future = Panel(np.where(fold_of(p.times) >= fold, 1e6, p.values), p.times)
+    remembered, leads = memory(p), np.arange(H)
+    weights = PENALTIES[8].of(remembered.bank)
+    before, corrupted = (
+        FoldMoments.of(remembered, q, leads, 1).before(fold, 0).solve(weights) for q in (p, future)
+    )
+    assert before.any()
+    np.testing.assert_array_equal(corrupted, before)
+    sees = FoldMoments.of(remembered, future, leads, 1).before(fold + 1, 0).solve(weights)
+    assert (
+        np.abs(sees - FoldMoments.of(remembered, p, leads, 1).before(fold + 1, 0).solve(weights)).max() > 0.01
+    )
+
+
+def test_the_choice_is_the_best_of_all_tried_on_the_origins_themselves():
+    """Every penalty and anchor fitted and tried row by row."""
+    p = panel(seed=1, rows=200, n_series=1)
+    remembered, leads = memory(p), np.array([0, 3])
+    parts = list(origins(remembered, p, leads))
+    error = np.ones((len(PENALTIES), len(remembered.anchors)))
+    for i, penalty in enumerate(PENALTIES):
+        root = np.diag(np.sqrt(penalty.of(remembered.bank)))
+        for anchor in range(len(remembered.anchors)):
+            for lead in (0, 1):
+                square = 0.0
+                for fold in range(1, len(FOLDS) + 1):
+                    x, y = rows(part for part in parts if part.last_fold < fold)(anchor, lead)
+                    stacked = np.append(y, np.zeros(len(root)))
+                    b = np.linalg.lstsq(np.vstack([x, root]), stacked, rcond=None)[0]
+                    x, y = rows(part for part in parts if part.fold == fold)(anchor, lead)
+                    square += ((y - x @ b) ** 2).sum()
+                error[i, anchor] *= square
+    penalty, anchor = np.unravel_index(error.argmin(), error.shape)
+    assert choose(remembered, [p], leads, True) == (anchor, PENALTIES[penalty])
+
+
+def rows(parts):
+    """Features and known targets of one anchor and lead, over `parts`."""
+    parts = list(parts)
+
+    def of(anchor, lead):
+        x = np.concatenate([part.features[0] for part in parts])
+        y = np.concatenate([part.targets[anchor, 0, :, lead] for part in parts])
+        return x[~np.isnan(y)], y[~np.isnan(y)]
+
+    return of
+
+
+def test_coefficients_are_the_ridge_on_all_origins_and_quantiles_those_of_the_held_out_errors():
+    p = panel(seed=2)
+    path = fit_linear(p, memory(p), ("a", "b"), pooled=True)
+    assert path.coefficients.shape == (1, path.memory.bank.feature_tau.size, H)
+    reading = path.held_out_readings(p)
+    truth = (known_targets(p, H) - reading.centre[..., None]) / reading.scale[..., None]
+    errors = (truth - reading.leads)[:, fold_of(p.times) > 0]
+    for lead in range(H):
+        seen = errors[..., lead][~np.isnan(errors[..., lead])]
+        expected = np.quantile(seen, QUANTILES, method="median_unbiased")
+        np.testing.assert_allclose(path.errors[0, lead], expected, atol=1e-10)
+    parts = list(origins(path.memory, p, np.array([2])))
+    x = np.concatenate([part.features.reshape(-1, path.coefficients.shape[1]) for part in parts])
+    y = np.concatenate([part.targets[0].reshape(-1) for part in parts])
+    x, y = x[~np.isnan(y)], y[~np.isnan(y)]
+    stacked = np.vstack([x, np.diag(np.sqrt(path.penalty.of(path.memory.bank)))])
+    expected = np.linalg.lstsq(stacked, np.append(y, np.zeros(x.shape[1])), rcond=None)[0]
+    np.testing.assert_allclose(path.coefficients[0, :, 2], expected, atol=1e-9)
+
+
+def test_readings_at_every_row_are_those_of_a_stream():
+    p = panel(seed=4)
+    path = fit_linear(p, memory(p), ("a", "b"), pooled=False)
+    state, readings = path.empty(["b", "a"]), path.readings(path.empty(["b", "a"]), p)
+    for row in range(0, 300):
+        state = path.advance(state, cut(p, row, row + 1))
+        if row % 50 == 49:
+            for found, whole in zip(path.read(state), readings, strict=True):
+                np.testing.assert_allclose(found, whole[:, row], rtol=1e-10, atol=1e-10)
+
+
+def test_leads_solved_in_batches_are_those_solved_at_once(monkeypatch):
+    p = panel(seed=5)
+    whole = fit_linear(p, memory(p), ("a", "b"), pooled=True)
+    monkeypatch.setattr("fracts.linear._LEADS_WITH_HOLES", 3)
+    batched = fit_linear(p, memory(p), ("a", "b"), pooled=True)
+    np.testing.assert_allclose(batched.coefficients, whole.coefficients, atol=1e-12)
+    np.testing.assert_allclose(batched.held_out, whole.held_out, atol=1e-12)
+    np.testing.assert_allclose(batched.errors, whole.errors, atol=1e-12)
+
+
+def test_series_solved_in_shares_are_those_solved_at_once(monkeypatch):
+    p = panel(seed=6, n_series=3)
+    whole = fit_linear(p, memory(p), ("a", "b", "c"), pooled=False)
+    monkeypatch.setattr("fracts.linear._SHARE_NUMBERS", 1)
+    shared = fit_linear(p, memory(p), ("a", "b", "c"), pooled=False)
+    assert whole.coefficients.shape[0] == 3 and shared.penalty == whole.penalty
+    np.testing.assert_allclose(shared.coefficients, whole.coefficients, atol=1e-12)
+    np.testing.assert_allclose(shared.errors, whole.errors, atol=1e-12)
+
+
+def test_blocks_of_rows_do_not_show(monkeypatch):
+    p = panel(seed=7, rows=600)
+    remembered = memory(p)
+    whole = remembered.advance(remembered.empty(2), p)
+    monkeypatch.setattr("fracts.recall._BLOCK_NUMBERS", 1)
+    same(remembered.advance(remembered.empty(2), p), whole, 100)
+
+
+def test_coefficients_are_pooled_where_one_series_is_too_short_for_its_own():
+    p = panel(rows=300)
+    features = memory(p).bank.feature_tau.size
+    short = Panel(p.values[:, : 4 * features], p.times[: 4 * features])
+    uneven = Panel(np.where([[True], [False]] & (p.times > 20), nan, p.values), p.times)
+    assert not is_pooled("auto", p, memory(p)) and is_pooled("auto", uneven, memory(p))
+    assert is_pooled("auto", short, memory(p)) and not is_pooled(False, short, memory(p))

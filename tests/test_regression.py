@@ -1,0 +1,67 @@
+"""The ridge from streamed moments, against least squares on the rows themselves."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fracts.regression import Moments
+
+
+def origins(seed, missing):
+    """Features (60, 4), targets (2 anchors, 60, 5 leads) with a share `missing`, a penalty (4,)."""
+    rng = np.random.default_rng(seed)
+    features, targets = rng.normal(size=(60, 4)), rng.normal(size=(2, 60, 5))
+    targets[:, rng.random((60, 5)) < missing] = np.nan
+    return features, targets, rng.uniform(0.1, 10, 4)
+
+
+def direct(features, target, penalty):
+    """Ridge of one target by least squares on the rows and the penalty stacked."""
+    known = ~np.isnan(target)
+    rows = np.vstack([features[known], np.diag(np.sqrt(penalty))])
+    return np.linalg.lstsq(rows, np.append(target[known], np.zeros(penalty.size)), rcond=None)[0]
+
+
+def streamed(features, targets, cuts=(13, 40)):
+    moments = Moments.empty(features.shape[1], *targets.shape[::2])
+    for x, y in zip(np.split(features, cuts), np.split(targets, cuts, axis=1), strict=True):
+        moments.add(x, y)
+    return moments
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.1, 0.9]))
+@settings(max_examples=25)
+def test_the_ridge_is_that_of_the_rows_themselves(seed, missing):
+    features, targets, penalty = origins(seed, missing)
+    solved = streamed(features, targets).solve(penalty)
+    for anchor in range(2):
+        for lead in range(5):
+            expected = direct(features, targets[anchor, :, lead], penalty)
+            np.testing.assert_allclose(solved[anchor, :, lead], expected, atol=1e-10)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.1, 0.9]))
+@settings(max_examples=25)
+def test_the_squared_error_is_that_of_the_rows_themselves(seed, missing):
+    features, targets, _ = origins(seed, missing)
+    coefficients = np.random.default_rng(seed).normal(size=(2, 4, 5))
+    expected = np.nansum((targets - features @ coefficients) ** 2, axis=1)
+    np.testing.assert_allclose(streamed(features, targets).squared_error(coefficients), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_sums_of_parts_are_the_moments_of_the_whole_and_leave_the_parts_alone(missing):
+    features, targets, penalty = origins(0, missing)
+    first, second = streamed(features[:20], targets[:, :20], ()), streamed(features[20:], targets[:, 20:], ())
+    kept = first.gram.copy()
+    whole = Moments.empty(4, 2, 5).plus([first, second])
+    np.testing.assert_allclose(whole.solve(penalty), streamed(features, targets).solve(penalty), atol=1e-12)
+    np.testing.assert_array_equal(first.gram, kept)
+    np.testing.assert_array_equal(whole.count, (~np.isnan(targets[0])).sum(0))
+
+
+def test_a_lead_without_any_target_gets_no_weight():
+    features, targets, penalty = origins(1, 0.0)
+    targets[:, :, 3] = np.nan
+    np.testing.assert_allclose(streamed(features, targets).solve(penalty)[:, :, 3], 0, atol=1e-12)

@@ -58,7 +58,7 @@ class FracForecaster(Forecaster):
     max_epochs, learning_rate : of the training, which stops early by held-out time.
     device : "auto" (a GPU where there is one), "cpu" or "cuda", to train on. Weights come back to the CPU.
     random_state : seed of the initial weights and of the windows; None draws one.
-    verbose : 1 shows a progress bar of the training, 0 nothing; every epoch is a record of the logger `fracts`.
+    verbose : 1 shows a progress bar of the training, 0 nothing; the logger `fracts` has a record an epoch.
     trainer : None, or a function that returns a new `lightning.Trainer`, called at each fit.
 
     Attributes

@@ -18,11 +18,10 @@ from torch.utils.data import DataLoader
 
 from fracts.heads import PARTS, pinball
 from fracts.network import FracNetwork
-from fracts.windows import RandomWindows, Window
+from fracts.windows import BATCHES_AN_EPOCH, RandomWindows, Window
 
 log = logging.getLogger("fracts")
 
-BATCHES_AN_EPOCH = 16
 PATIENCE = 3  # epochs without a better held-out loss
 STRETCHES = 8  # of held-out time, for the standard error of a gain
 
@@ -106,7 +105,6 @@ def _trainer(max_epochs: int, device: str, *, progress: bool) -> lightning.Train
         accelerator="gpu" if device.startswith("cuda") else "cpu",
         devices=1,
         max_epochs=max_epochs,
-        limit_train_batches=BATCHES_AN_EPOCH,
         gradient_clip_val=1.0,
         logger=False,
         enable_checkpointing=False,

@@ -13,6 +13,7 @@ from torch.utils.data import IterableDataset
 from fracts.linear import LinearPath, known_targets
 from fracts.series import Panel
 
+BATCHES_AN_EPOCH = 16
 _BLANK = 0.05  # share of rows hidden from the network, so that it learns to forecast where a value is missing
 
 
@@ -61,7 +62,7 @@ class Rest:
 
 
 class RandomWindows(IterableDataset[Window]):
-    """Endless batches of random windows around the rows `begin` to `stop`, no target at or after `stop`.
+    """An epoch of batches of random windows around the rows `begin` to `stop`, no target at or after `stop`.
 
     A window may start up to half its length before `begin`. The first quarter of a window that does not start
     its series warms the state up: no target there.
@@ -78,7 +79,7 @@ class RandomWindows(IterableDataset[Window]):
         self.series = np.flatnonzero(seen.sum(1) > 1)
 
     def __iter__(self) -> Iterator[Window]:
-        while True:
+        for _ in range(BATCHES_AN_EPOCH):
             series = self.draws.choice(self.series, self.batch_size)
             starts = self.draws.integers(self.first[series], self.stop - self.length + 1)
             window = self.rest.window(series, starts, self.length)

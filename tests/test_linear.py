@@ -110,6 +110,16 @@ def test_what_is_learned_for_a_fold_holds_no_target_of_its_time(fold):
     )
 
 
+def test_the_moments_of_a_fold_are_of_the_origins_inside_it():
+    p = panel(seed=3)
+    moments = FoldMoments.of(memory(p), p, np.arange(H), 1)
+    known = ~np.isnan(known_targets(p, H))
+    for fold in (1, 2, 3):
+        expected = known[:, fold_of(p.times) == fold].sum((0, 1))
+        np.testing.assert_array_equal(moments.inside(fold, 0).count, expected)
+    np.testing.assert_array_equal(moments.whole(0).count, known.sum((0, 1)))
+
+
 def test_the_choice_is_the_best_of_all_tried_on_the_origins_themselves():
     """Every penalty and anchor fitted and tried row by row."""
     p = panel(seed=1, rows=200, n_series=1)
@@ -173,6 +183,37 @@ def test_readings_at_every_row_are_those_of_a_stream():
         if row % 50 == 49:
             for found, whole in zip(path.read(state), readings, strict=True):
                 np.testing.assert_allclose(found, whole[:, row], rtol=1e-10, atol=1e-10)
+
+
+def test_each_series_is_read_with_its_own_weights_in_any_order():
+    p = panel(seed=4)
+    path = fit_linear(p, memory(p), ("a", "b"), pooled=False)
+    swapped = Panel(p.values[::-1], p.times)
+    in_order, turned = (
+        path.readings(path.empty(["a", "b"]), p),
+        path.readings(path.empty(["b", "a"]), swapped),
+    )
+    np.testing.assert_allclose(turned.leads[::-1], in_order.leads, rtol=1e-12, atol=1e-12)
+    others = path.readings(path.empty(["b", "a"]), p)
+    assert np.abs(others.leads - in_order.leads).max() > 0.01
+    with pytest.raises(ValueError, match="'c' was not fitted.*pooled=True"):
+        path.empty(["c"])
+
+
+def test_the_spectrum_has_the_modulus_of_each_turning_mode_and_the_anchor_first():
+    p = panel(seed=4)
+    path = fit_linear(p, memory(p), ("a", "b"), pooled=False)
+    bank, anchor = path.memory.bank, path.memory.anchors[0]
+    table = path.spectrum(2)
+    assert anchor.season_length == 12 and bank.turning.any()
+    own = table[table["series"] == "b"]
+    assert own.iloc[0].tolist() == ["b", 12, 12 * anchor.memory, 1.0]
+    z = path.coefficients[1, :, 1]
+    modulus = np.abs(z[: bank.tau.size][bank.turning] + 1j * z[bank.tau.size :])
+    np.testing.assert_allclose(own["weight"].to_numpy()[1:][bank.turning], modulus, rtol=1e-12)
+    np.testing.assert_allclose(
+        own["weight"].to_numpy()[1:][bank.frequency == 0], z[: (bank.frequency == 0).sum()]
+    )
 
 
 def test_leads_solved_in_batches_are_those_solved_at_once(monkeypatch):

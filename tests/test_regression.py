@@ -54,10 +54,11 @@ def test_the_squared_error_is_that_of_the_rows_themselves(seed, missing):
 def test_sums_of_parts_are_the_moments_of_the_whole_and_leave_the_parts_alone(missing):
     features, targets, penalty = origins(0, missing)
     first, second = streamed(features[:20], targets[:, :20], ()), streamed(features[20:], targets[:, 20:], ())
-    kept = first.gram.copy()
-    whole = Moments.empty(4, 2, 5).plus([first, second])
+    nothing, kept = Moments.empty(4, 2, 5), first.gram.copy()
+    whole = nothing.plus([first, second])
     np.testing.assert_allclose(whole.solve(penalty), streamed(features, targets).solve(penalty), atol=1e-12)
     np.testing.assert_array_equal(first.gram, kept)
+    assert not nothing.gram.any() and not nothing.cross.any() and not nothing.count.any()
     np.testing.assert_array_equal(whole.count, (~np.isnan(targets[0])).sum(0))
 
 

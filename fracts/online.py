@@ -22,7 +22,7 @@ from fracts.series import State
 
 Array = NDArray[np.floating]
 
-_LOWEST = math.log(EXPONENTS[0])
+_LOWEST = float(EXPONENTS[0])
 _SPACING = math.log(EXPONENTS[1] / EXPONENTS[0])
 
 
@@ -135,7 +135,7 @@ def _moved(modes: Array, fade: Array, written: Array) -> Array:
 
 
 def _half_prior(log_weights: Array, order: Array) -> Array:
-    place = np.maximum(np.log(2 * expit(order)) - _LOWEST, 0.0) / _SPACING
+    place = np.log(np.maximum(2 * expit(order), _LOWEST) / _LOWEST) / _SPACING
     left = np.minimum(place.astype(np.int64), len(EXPONENTS) - 2)
     low = log_weights[left]
     share = (place - left.astype(low.dtype))[..., None]

@@ -83,7 +83,7 @@ class Scaler:
     @staticmethod
     def origin(sums: Array) -> Array:
         """First value of each series (...), 0 before it."""
-        return np.nan_to_num(sums[..., 3])
+        return np.where(np.isnan(sums[..., 3]), 0.0, sums[..., 3])
 
     @staticmethod
     def read(sums: Array) -> tuple[Array, Array]:

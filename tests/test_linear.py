@@ -1,5 +1,7 @@
 """The linear path: a state of fixed size, moments by folds, the choice, the held-out errors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -196,18 +198,16 @@ def test_each_series_is_read_with_its_own_weights_in_any_order():
     np.testing.assert_allclose(turned.leads[::-1], in_order.leads, rtol=1e-12, atol=1e-12)
     others = path.readings(path.empty(["b", "a"]), p)
     assert np.abs(others.leads - in_order.leads).max() > 0.01
-    with pytest.raises(ValueError, match="'c' was not fitted.*pooled=True"):
+    with pytest.raises(ValueError, match=r"'c' was not fitted.*pooled=True"):
         path.empty(["c"])
 
 
 def test_the_spectrum_has_the_modulus_of_each_turning_mode_and_the_anchor_first():
     p = panel(seed=4)
-    path = fit_linear(p, memory(p), ("a", "b"), pooled=False)
-    bank, anchor = path.memory.bank, path.memory.anchors[0]
-    table = path.spectrum(2)
-    assert anchor.season_length == 12 and bank.turning.any()
-    own = table[table["series"] == "b"]
-    assert own.iloc[0].tolist() == ["b", 12, 12 * anchor.memory, 1.0]
+    fitted = fit_linear(p, memory(p), ("a", "b"), pooled=False)
+    path = replace(fitted, memory=memory(p).leaning_on(3))
+    bank, own = path.memory.bank, path.spectrum(2).query("series == 'b'")
+    assert bank.turning.any() and own.iloc[0].tolist() == ["b", 12, 60, 1.0]  # five seasons of 12
     z = path.coefficients[1, :, 1]
     modulus = np.abs(z[: bank.tau.size][bank.turning] + 1j * z[bank.tau.size :])
     np.testing.assert_allclose(own["weight"].to_numpy()[1:][bank.turning], modulus, rtol=1e-12)

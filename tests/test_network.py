@@ -360,6 +360,8 @@ def test_training_is_repeatable_to_the_bit_and_differs_by_seed():
     for a, b in zip(first.network_.parameters(), second.network_.parameters(), strict=True):
         assert torch.equal(a, b)
     np.testing.assert_array_equal(first.forecast(5, level=90), second.forecast(5, level=90))
+    starts = [make((7,), random_state=seed).fit(y[:60]).network_.encoder.embed.weight for seed in (4, 5)]
+    assert not torch.equal(*starts)
 
 
 def test_a_trainer_of_ones_own_is_made_once_a_fit_and_used():

@@ -100,6 +100,14 @@ def test_a_row_without_a_value_moves_the_decay_alone(random_weights):
         np.testing.assert_array_equal(after[hold], state[hold])
 
 
+def test_orders_far_out_of_the_table_are_its_ends(random_weights):
+    network = make_network(random_weights)
+    with torch.no_grad():
+        network.encoder.mixers[0].controls.bias[4:8] = torch.tensor([-300.0, 300.0, 300.0, -300.0])
+    found, expected = (run(network, step, 10) for step in (encode_row, torch_row))
+    assert_same(found, expected, ROUNDING[torch.float32])
+
+
 def test_a_step_leaves_the_state_before_it_alone(random_weights):
     network = make_network(random_weights)
     state = run(network, encode_row, 5)

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from fracts.base import Forecaster
 from fracts.checks import check_lead, check_memory, check_network
 from fracts.encoder import FracEncoder
+from fracts.folds import FOLDS, fold_of
 from fracts.forecasts import QUANTILES, Forecast
 from fracts.heads import QuantileHead
-from fracts.linear import FOLDS, fit_linear, fold_of, is_pooled, linear_memory
+from fracts.linear import fit_linear, is_pooled
 from fracts.network import FracNetwork, as_arrays, as_state
 from fracts.online import encode_row, head_row
 from fracts.paths import extended
+from fracts.recall import linear_memory
 from fracts.seasons import chosen_season_lengths
 from fracts.series import Panel, State
 from fracts.timeline import Clock
@@ -192,12 +194,12 @@ class FracForecaster(Forecaster):
         return state
 
     def _advance_part(self, network: FracNetwork, state: State, panel: Panel) -> State:
-        walks = list(self._path.memory.walk(state, panel))
-        u = np.concatenate([(panel.values[:, w.rows] - w.centre) / w.scale for w in walks], axis=1)
+        after, centre, scale = self._path.memory.advance(state, panel)
+        u = (panel.values - centre) / scale
         before = state["time"][0] if np.isfinite(state["time"][0]) else panel.times[0]
         gap = np.diff(panel.times, prepend=before)
         if panel.times.size == 1:
-            return walks[-1].state | encode_row(network, state, u[:, 0], panel.times, gap)
+            return after | encode_row(network, state, u[:, 0], panel.times, gap)
         with torch.no_grad():
             _, encoded = network.encode(
                 torch.from_numpy(u),
@@ -205,7 +207,7 @@ class FracForecaster(Forecaster):
                 torch.from_numpy(gap).expand(u.shape),
                 as_state(state, self.n_layers, network.encoder.nothing.dtype),
             )
-        return walks[-1].state | as_arrays(encoded)
+        return after | as_arrays(encoded)
 
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
         return extended(self._read, self._advance, state, self.horizon, horizon, quantiles)

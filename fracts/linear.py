@@ -15,13 +15,18 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from fracts.checks import FitWarning, group_of
-from fracts.folds import FOLDS as FOLDS
-from fracts.folds import MIN_HELD_OUT, FoldMoments, choose, held_out_counts, origins, series_of
-from fracts.folds import fold_of as fold_of
-from fracts.folds import known_targets as known_targets
+from fracts.folds import (
+    FOLDS,
+    MIN_HELD_OUT,
+    FoldMoments,
+    choose,
+    fold_of,
+    held_out_counts,
+    origins,
+    series_of,
+)
 from fracts.forecasts import QUANTILES
 from fracts.recall import LinearMemory
-from fracts.recall import linear_memory as linear_memory
 from fracts.regression import Penalty
 from fracts.scaling import Array
 from fracts.series import Panel, State
@@ -65,7 +70,7 @@ class LinearPath:
 
     def advance(self, state: State, panel: Panel) -> State:
         """State after the rows of `panel`."""
-        return self.memory.advance(state, panel)
+        return self.memory.advance(state, panel)[0]
 
     def read(self, state: State) -> Reading:
         """What the path says at the last row: leads (series, horizon)."""

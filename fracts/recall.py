@@ -57,13 +57,16 @@ class LinearMemory:
         time = {"time": np.full(n_series, np.nan)}
         return time | {"sums": self.scaler.empty(n_series), "modes": self.bank.empty(n_series)} | slots
 
-    def advance(self, state: State, panel: Panel) -> State:
-        """State after the rows of `panel`; `state` is left alone."""
+    def advance(self, state: State, panel: Panel) -> tuple[State, Array, Array]:
+        """State after the rows of `panel`, centre and scale (series, rows) after each; leaves `state` alone."""
+        blocks = []
         for rows in self._blocks(panel):
             part = Panel(panel.values[:, rows], panel.times[rows])
             slots = {k: a.advance(state[k], part.values, part.times) for k, a in self._slots()}
-            state = state | self._block(state, part)[-1] | slots
-        return state
+            _, sums, after = self._block(state, part)
+            state = state | after | slots
+            blocks.append(sums)
+        return state, *self.scaler.read(np.concatenate(blocks, axis=1))
 
     def walk(self, state: State, panel: Panel) -> Iterator[Walk]:
         """Pass over the rows of `panel` from `state`, a block at a time."""

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 from fracts.base import Forecaster
 from fracts.checks import check_lead, check_memory, check_pooled
 from fracts.forecasts import Forecast
-from fracts.linear import fit_linear, is_pooled, linear_memory
+from fracts.linear import fit_linear, is_pooled
 from fracts.paths import extended
+from fracts.recall import linear_memory
 from fracts.seasons import chosen_season_lengths
 from fracts.series import Panel, State
 from fracts.timeline import Clock

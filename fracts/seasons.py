@@ -7,6 +7,7 @@ Methods, 10.4).
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def strongest_frequencies(values: Array, times: Array, season_lengths: Sequence[
     >>> 2 * np.pi / strongest_frequencies(y[None], t, [12], limit=5)
     array([12.])
     """
-    strength: dict[float, float] = {}
+    strength: dict[Fraction, float] = {}
     standard = _standardised(values, times)
     stands_out = _chance_ratio(sum(length // 2 for length in season_lengths))
     for length in season_lengths:
@@ -55,9 +56,9 @@ def strongest_frequencies(values: Array, times: Array, season_lengths: Sequence[
         at = _FINE * np.arange(1, length // 2 + 1)
         around = power[np.abs(at[:, None] + _AROUND) % power.size].mean(1)
         for k in np.flatnonzero(power[at] > stands_out * around):
-            strength[round((k + 1) / length, 12)] = power[at[k]] - around[k]
+            strength[Fraction(int(k) + 1, length)] = power[at[k]] - around[k]
     strongest = sorted(strength, key=lambda turns: -strength[turns])[:limit]
-    return 2 * np.pi * np.array(strongest, dtype=np.float64)
+    return 2 * np.pi * np.array([float(turns) for turns in strongest])
 
 
 def _chance_ratio(n_harmonics: int) -> float:

@@ -61,7 +61,7 @@ def train(
 
 @torch.no_grad()
 def _kept(network: FracNetwork, held_out: list[Window]) -> tuple[str, ...]:
-    """Parts of the head that lower the held-out loss by two standard errors; the others are silenced.
+    """Parts of the head that lower the held-out loss by more than a standard error; the others are silenced.
 
     A shift is judged beside what is left of the stretch. The error is that of a mean over stretches of time.
     """
@@ -74,7 +74,7 @@ def _kept(network: FracNetwork, held_out: list[Window]) -> tuple[str, ...]:
         network.head.silence(*(other for other in PARTS if other != part and other not in kept))
         after = _loss_by_time(network, held_out)
         gain = before - after
-        if len(gain) > 1 and gain.mean() > 2 * gain.std() / len(gain) ** 0.5:
+        if len(gain) > 1 and gain.mean() > gain.std() / len(gain) ** 0.5:
             kept, before = (*kept, part), after
     network.head.load_state_dict(trained)
     network.head.silence(*(part for part in PARTS if part not in kept))

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import IterableDataset
 
-from fracts.linear import LinearPath, known_targets
+from fracts.folds import known_targets
+from fracts.linear import LinearPath
 from fracts.series import Panel
 
 BATCHES_AN_EPOCH = 16

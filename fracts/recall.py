@@ -58,7 +58,7 @@ class LinearMemory:
         return time | {"sums": self.scaler.empty(n_series), "modes": self.bank.empty(n_series)} | slots
 
     def advance(self, state: State, panel: Panel) -> tuple[State, Array, Array]:
-        """State after the rows of `panel`, centre and scale (series, rows) after each; leaves `state` alone."""
+        """State after the rows of `panel`, and centre and scale (series, rows); `state` is left alone."""
         blocks = []
         for rows in self._blocks(panel):
             part = Panel(panel.values[:, rows], panel.times[rows])

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+LARGEST = 1e100  # size of a value; its square and sums of these stay finite
 LARGEST_EXACT = 2**53  # the largest integer up to which float64 keeps every one
 
 
@@ -93,7 +94,8 @@ def check_numbers(values: Any, name: str) -> NDArray[np.float64]:
     """
     if values.dtype.kind not in "iuf":
         raise TypeError(
-            f"{name} holds values of dtype {values.dtype}; numbers are needed. Try `y.astype(float)`."
+            f"{name} holds values of dtype {values.dtype}; numbers are needed, NaN for none. "
+            "Convert first, with `pd.to_numeric(...)` for instance."
         )
     if isinstance(values, pd.Series):
         floats = values.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -121,6 +123,12 @@ def check_finite(values: NDArray[np.float64], names: Iterable[object], rows: Any
                 f"series {name!r}: the value at {rows[at[0]]} (row {at[0]}) is {row[at[0]]}. "
                 "Values must be finite; write NaN where there is none."
             )
+        size = np.abs(row)
+        if (at := np.flatnonzero((size > LARGEST) | ((size > 0) & (size < 1 / LARGEST)))).size:
+            raise ValueError(
+                f"series {name!r}: the value at {rows[at[0]]} (row {at[0]}) is {row[at[0]]}; its square is beyond "
+                f"float64. Sizes from {1 / LARGEST:g} to {LARGEST:g} are needed: change the unit."
+            )
 
 
 def check_some_value(values: NDArray[np.float64], names: Iterable[object]) -> None:
@@ -135,6 +143,11 @@ def check_some_value(values: NDArray[np.float64], names: Iterable[object]) -> No
 
 def check_row(values: ArrayLike, names: Sequence[object]) -> NDArray[np.float64]:
     """One finite number or NaN for each of `names`, as (series,); TypeError or ValueError otherwise."""
+    if isinstance(values, pd.Series):
+        raise TypeError(
+            "the row came as a Series, whose labels would be ignored. Give the bare values in the order of "
+            "`series_ids_`, as `row[model.series_ids_].to_numpy()` does, or a frame with its stamp to `update`."
+        )
     row = check_numbers(np.asarray(values), "the row")
     if row.shape != (len(names),):
         raise ValueError(
@@ -146,7 +159,12 @@ def check_row(values: ArrayLike, names: Sequence[object]) -> NDArray[np.float64]
 
 
 def check_increasing(index: pd.Index[Any]) -> None:
-    """ValueError at the first missing, repeated or decreasing stamp of `index`."""
+    """TypeError for several levels of stamps; ValueError at the first missing, repeated or decreasing one."""
+    if isinstance(index, pd.MultiIndex):
+        raise TypeError(
+            f"the index has {index.nlevels} levels, {list(index.names)}; stamps alone are needed. "
+            "Make each series a column with `y.unstack(...)`."
+        )
     if (missing := np.flatnonzero(index.isna())).size:
         raise ValueError(f"the stamp of row {missing[0]} is missing ({index[missing[0]]}). Drop such rows.")
     if (late := np.flatnonzero(index[1:] <= index[:-1])).size:
@@ -234,7 +252,14 @@ def check_network(model: Any) -> None:
         raise ValueError(f"learning_rate must be a number above 0, got {rate!r}. Try 0.002.")
     if not isinstance(model.device, str) or model.device.split(":")[0] not in ("auto", "cpu", "cuda"):
         raise ValueError(f"device must be 'auto', 'cpu' or 'cuda', got {model.device!r}.")
-    if model.trainer is not None and not callable(model.trainer):
+    if model.verbose not in (0, 1):
+        raise ValueError(f"verbose must be 0 (nothing) or 1 (a progress bar), got {model.verbose!r}.")
+    seed = model.random_state
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0):
+        raise ValueError(
+            f"random_state must be None or an integer of at least 0, got {seed!r}. Give random_state=0, say."
+        )
+    if model.trainer is not None and (not callable(model.trainer) or isinstance(model.trainer, type)):
         raise TypeError(
             f"trainer must be a function that returns a new Trainer, got a {type(model.trainer).__name__}. "
             "A Trainer is used up by its first fit: give `lambda: Trainer(...)`."

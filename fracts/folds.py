@@ -24,6 +24,7 @@ MIN_HELD_OUT = 20  # held-out forecasts of a lead worth choosing by
 _MIN_SEEN = 10  # values behind a centre and a scale worth regressing on
 _LONG = 4  # horizons in a history whose last horizon can be spared
 _COUNTED_ROWS = 256  # at once
+_FARTHEST = 10.0  # scales from the centre: what lies farther off is counted there, lest it rule alone
 _ROUNDING = 1e-13  # of a sum of squares: an error below it is none
 
 
@@ -39,15 +40,16 @@ class Origins(NamedTuple):
 class Targets:
     """The next values after the rows of a panel that a forecast may be learned from.
 
-    None where too few values, or only equal ones, stand behind the scale. A long history spares its last
-    horizon: leads that end early would each need a factorisation of their own, for a handful of origins.
+    None after a row without a value, so that leaving it out is the same, and where too few values, or only
+    equal ones, stand behind the scale. A long history spares its last horizon: leads that end early would
+    each need a factorisation of their own, for a handful of origins.
     """
 
     def __init__(self, panel: Panel, horizon: int) -> None:
         self.panel, self.horizon = panel, horizon
         times = panel.times
         self._begin = _rows_unfit(panel.values)
-        spared = horizon if times.size >= _LONG * horizon else 0
+        spared = horizon if times[-1] - times[0] >= _LONG * horizon else 0
         self._end = int(np.searchsorted(times, times[-1] - spared, side="right"))
 
     def after(self, start: int, stop: int) -> Array:
@@ -56,7 +58,8 @@ class Targets:
         until = np.searchsorted(times, times[stop - 1] + self.horizon + 1)
         wanted = Panel(values[:, start:until], times[start:until]).ahead(self.horizon)[:, : stop - start]
         rows = np.arange(start, stop)
-        wanted[(rows < self._begin[:, None]) | (rows >= self._end)] = np.nan
+        silent = np.isnan(values[:, start:stop])
+        wanted[silent | (rows < self._begin[:, None]) | (rows >= self._end)] = np.nan
         return wanted
 
 
@@ -70,7 +73,7 @@ def _rows_unfit(values: Array) -> NDArray[np.int64]:
     seen = ~np.isnan(values)
     first = np.take_along_axis(values, seen.argmax(1)[:, None], 1)
     moved = np.logical_or.accumulate(seen & (values != first), axis=1)
-    enough = np.cumsum(seen, axis=1) >= min(_MIN_SEEN, values.shape[1] / 4)
+    enough = np.cumsum(seen, axis=1) >= np.minimum(_MIN_SEEN, seen.sum(1, keepdims=True) / 4)
     return np.asarray(np.sum(~(enough & moved), axis=1))
 
 
@@ -86,7 +89,8 @@ def origins(memory: LinearMemory, panel: Panel, leads: NDArray[np.int64]) -> Ite
     targets = Targets(panel, memory.horizon)
     for walk in memory.walk(memory.empty(len(panel.values)), panel):
         wanted = targets.after(walk.rows.start, walk.rows.stop)[..., leads]
-        around = (wanted - walk.centre[..., None]) / walk.scale[..., None] - walk.anchors[..., leads]
+        standard = np.clip((wanted - walk.centre[..., None]) / walk.scale[..., None], -_FARTHEST, _FARTHEST)
+        around = standard - np.clip(walk.anchors[..., leads], -_FARTHEST, _FARTHEST)
         here, there = folds[walk.rows], last_folds[walk.rows]
         for fold, last_fold in sorted(set(zip(here.tolist(), there.tolist(), strict=True))):
             at = (here == fold) & (there == last_fold)

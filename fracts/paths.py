@@ -1,9 +1,10 @@
 """Beyond the trained horizon: sampled paths roll on, so that intervals keep growing.
 
-A path draws the next value from the forecast one step ahead and moves the state over it, as though it had
-been observed. After j such steps each path forecasts its last trained lead H; together they are the forecast
-of lead H + j. The draws of a step are one from each of equal strata, in random order (McKay, Beckman and
-Conover, 1979, Technometrics 21(2)): few paths are then enough for a forecast that does not jump at the seam.
+A path takes the next H values, the trained leads, at one level of their quantiles and moves the state over
+them, as though they had been observed; after them it draws another level. After j steps each path forecasts
+its last trained lead; together they are the forecast of lead H + j. So errors add up once in H steps, not at
+every one. The draws are one from each of equal strata, in random order (McKay, Beckman and Conover, 1979,
+Technometrics 21(2)): few paths are then enough for a forecast that does not jump at the seam.
 """
 
 from collections.abc import Callable
@@ -53,11 +54,13 @@ def extended(
     n_series = len(now.mean)
     draws = np.random.default_rng(0)
     paths = {name: np.repeat(array, N_PATHS, axis=0) for name, array in state.items()}
-    for _ in range(horizon - trained):
-        level = np.tile(_strata(draws), n_series)
-        share = interpolate_quantiles(np.eye(len(QUANTILES)), level)  # (quantiles, paths)
-        drawn = np.einsum("pq,qp->p", read(paths).quantiles[:, 0], share)
-        paths = advance(paths, Panel(drawn[:, None], paths["time"][:1] + 1.0))
+    last = read(paths)
+    for step in range(horizon - trained):
+        if step % trained == 0:
+            level = np.tile(_strata(draws), n_series)
+            share = interpolate_quantiles(np.eye(len(QUANTILES)), level)  # (quantiles, paths)
+            drawn = np.einsum("phq,qp->hp", last.quantiles, share)  # (trained, paths)
+        paths = advance(paths, Panel(drawn[step % trained, :, None], paths["time"][:1] + 1.0))
         last = read(paths)
         means.append(last.mean[:, -1].reshape(n_series, N_PATHS).mean(1)[:, None])
         quantiles.append(_mixture(last.quantiles[:, -1].reshape(n_series, -1), levels)[:, None])

@@ -114,6 +114,7 @@ class Layout:
             columns: Any = [
                 column for name in names for column in (name, *(f"{name}{end}" for end in suffixes))
             ]
+            columns = pd.Index(columns, name=self.columns.name)
             return pd.DataFrame(np.concatenate(list(table), axis=1), index=index, columns=columns)
         if self.kind == "series":
             return pd.Series(table[0, :, 0], index=index, name=self.ids[0])

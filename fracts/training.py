@@ -47,16 +47,28 @@ def train(
 ) -> tuple[list[Epoch], tuple[str, ...]]:
     """Train `network` in place; its history, and the parts that beat the linear path (others are silent).
 
-    Raises FloatingPointError where the loss stops being finite.
+    Raises ValueError where the numbers stop being finite, TypeError where `trainer` returns no Trainer.
     """
     fitting = _Fitting(network, held_out, learning_rate, max_epochs)
     loader = DataLoader(batches, batch_size=None, generator=torch.Generator())
     with _quiet():
         runner = trainer() if trainer else _trainer(max_epochs, device, progress=verbose > 0)
-        runner.fit(fitting, loader)
+        if not isinstance(runner, lightning.Trainer):
+            raise TypeError(
+                f"trainer() returned a {type(runner).__name__}; a lightning.Trainer is needed. "
+                "Give `lambda: Trainer(...)`."
+            )
+        try:
+            runner.fit(fitting, loader)
+        except ValueError as error:
+            raise ValueError(
+                f"the training ran away with learning_rate={learning_rate}: {error}. Try a tenth of it."
+            ) from error
     network.cpu().eval()
     network.load_state_dict(fitting.best)
-    return fitting.history, _kept(network, held_out)
+    kept = _kept(network, held_out)
+    log.info("of the network %s on held-out time", " and ".join(kept) + " stay" if kept else "nothing stays")
+    return fitting.history, kept
 
 
 @torch.no_grad()
@@ -136,10 +148,7 @@ class _Fitting(lightning.LightningModule):
     def training_step(self, window: Window) -> Tensor:
         loss = _mean(_losses(self.network, window))
         if not torch.isfinite(loss):
-            raise FloatingPointError(
-                f"the training loss became {loss.item()} in epoch {self.current_epoch}. "
-                f"Lower learning_rate (now {self.learning_rate})."
-            )
+            raise ValueError(f"the loss is {loss.item()} in epoch {self.current_epoch}")
         self.losses.append(loss.detach())
         return loss
 

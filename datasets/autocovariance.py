@@ -31,8 +31,14 @@ def fgn_autocovariance(n: int, hurst: float) -> FloatArray:
     Half the second difference of |k|^(2 H), written without the cancellation that costs the plain form
     half its digits at lag 100,000.
 
+    Parameters
+    ----------
+    n : number of lags, at least 1.
+    hurst : in (0, 1); 0.5 is white noise, above it is long memory.
+
     Raises
     ------
+    TypeError : a count is no integer, another number none.
     ValueError : `hurst` outside (0, 1), or n below 1.
 
     Examples
@@ -57,8 +63,16 @@ def arfima_autocovariance(
 
     Signs: (1 - ar[0] B - ...) (1 - B)^d x = (1 + ma[0] B + ...) e.
 
+    Parameters
+    ----------
+    n : number of lags, at least 1.
+    d : the memory, in (-0.5, 0.5).
+    ar, ma : (p,) and (q,), coefficients of the short memory.
+    variance : of the innovations, positive.
+
     Raises
     ------
+    TypeError : a count is no integer, another number none.
     ValueError : d outside (-0.5, 0.5), `ar` not stationary, variance not positive, or n below 1.
 
     Examples
@@ -80,12 +94,18 @@ def arfima_autocovariance(
 def gegenbauer_autocovariance(n: int, d: float, frequency: float) -> FloatArray:
     """Autocovariance of a Gegenbauer process (1 - 2 cos(w) B + B^2)^d x = e, shape (n,).
 
-    `frequency` w is in radians per step: 2 pi / 24 for a season of 24 steps. The autocovariance falls like
-    k^(2 d - 1) cos(w k). The first two lags are integrals of the spectral density, the others follow by the
-    recursion which the differential equation of that density gives.
+    It falls like k^(2 d - 1) cos(w k), with w the `frequency`. The first two lags are integrals of the
+    spectral density, the others follow by the recursion that the differential equation of it gives.
+
+    Parameters
+    ----------
+    n : number of lags, at least 1.
+    d : the memory, in (-0.5, 0.5).
+    frequency : in (0, pi), radians per step: 2 pi / 24 for a season of 24 steps.
 
     Raises
     ------
+    TypeError : a count is no integer, another number none.
     ValueError : d outside (-0.5, 0.5), `frequency` outside (0, pi), or n below 1.
 
     Examples

@@ -1,11 +1,11 @@
 """The best one-step forecast of ARFIMA(0, d, 0): what no model can beat on such a series.
 
 One idea: the weights of the best linear predictor from t past values, known in closed form (Hosking, 1981),
-factor into the weight of the infinite past and a ratio g(t) / g(s), with g(t) = Gamma(t + 1) / Gamma(t + 1 -
-d):
+factor into the weight of the infinite past and a ratio g(t) / g(s):
 
-    forecast of y[t] = g(t) * sum over s < t of a[t - s] * y[s] / g(s),      a[j] = -Gamma(j - d) / (Gamma(-d)
-    j!)
+    forecast of y[t] = g(t) * sum over s < t of a[t - s] * y[s] / g(s)
+    a[j] = -Gamma(j - d) / (Gamma(-d) j!)
+    g(t) = Gamma(t + 1) / Gamma(t + 1 - d)
 
 So the exact forecasts at all t, each from its whole past, are one convolution: n log n, no truncation.
 """
@@ -23,6 +23,11 @@ FloatArray = NDArray[np.float64]
 def arfima_predictor(n_past: int, d: float) -> tuple[FloatArray, float]:
     """Weights of the best one-step forecast from `n_past` values, and the variance of its error.
 
+    Parameters
+    ----------
+    n_past : number of past values, at least 1.
+    d : the memory, in (-0.5, 0.5).
+
     Returns
     -------
     weights : (n_past,), the first for the latest value.
@@ -30,6 +35,7 @@ def arfima_predictor(n_past: int, d: float) -> tuple[FloatArray, float]:
 
     Raises
     ------
+    TypeError : `n_past` is no integer, d no number.
     ValueError : d outside (-0.5, 0.5) or n_past below 1.
 
     Examples
@@ -50,8 +56,14 @@ def arfima_one_step(y: ArrayLike, d: float) -> FloatArray:
 
     The mean of the process is zero, so the first forecast is 0.
 
+    Parameters
+    ----------
+    y : (time,), finite.
+    d : the memory, in (-0.5, 0.5).
+
     Raises
     ------
+    TypeError : d is no number.
     ValueError : d outside (-0.5, 0.5); y not one-dimensional, empty or not finite.
 
     Examples

@@ -30,8 +30,20 @@ def make_heavy_tail(
     before the first event and at ties; what the rounding of the transform could have made (about 1e-12 at the
     default settings and length 131,072) counts as 0.
 
+    Parameters
+    ----------
+    n_sequences, length : at least 1; `length` in steps.
+    exponent : positive; the smaller, the longer the memory.
+    event_probability : in (0, 1), at every step.
+    random_state : int, `numpy.random.Generator`, or None for a new draw at each call.
+
+    Returns
+    -------
+    events, labels : (n_sequences, length), int8.
+
     Raises
     ------
+    TypeError : a count is no integer, another number none.
     ValueError : a count below 1, exponent not positive, event_probability outside (0, 1).
 
     Examples

@@ -28,8 +28,16 @@ def make_fgn(n: int, hurst: float, *, n_series: int = 1, random_state: RandomSta
 
     Its sums are fractional Brownian motion; `hurst` is d + 1/2.
 
+    Parameters
+    ----------
+    n : number of values, at least 1.
+    hurst : in (0, 1); 0.5 is white noise, above it is long memory.
+    n_series : number of independent series, at least 1.
+    random_state : int, `numpy.random.Generator`, or None for a new draw at each call.
+
     Raises
     ------
+    TypeError : a count is no integer, another number none.
     ValueError : `hurst` outside (0, 1), n or n_series below 1.
 
     Examples
@@ -54,8 +62,17 @@ def make_arfima(
     Signs: (1 - ar[0] B - ...) (1 - B)^d x = (1 + ma[0] B + ...) e. With a root next to the unit circle the
     draw may take time in n^2.
 
+    Parameters
+    ----------
+    n : number of values, at least 1.
+    d : the memory, in (-0.5, 0.5).
+    ar, ma : (p,) and (q,), coefficients of the short memory.
+    n_series : number of independent series, at least 1.
+    random_state : int, `numpy.random.Generator`, or None for a new draw at each call.
+
     Raises
     ------
+    TypeError : a count is no integer, another number none.
     ValueError : d outside (-0.5, 0.5), `ar` not stationary, n or n_series below 1.
 
     Examples
@@ -71,10 +88,19 @@ def make_gegenbauer(
 ) -> FloatArray:
     """Seasonal long memory with innovations of variance 1, shape (n,) or (n, n_series).
 
-    (1 - 2 cos(w) B + B^2)^d x = e, `frequency` w in radians per step: 2 pi / 24 for a season of 24 steps.
+    (1 - 2 cos(w) B + B^2)^d x = e, with w the `frequency`.
+
+    Parameters
+    ----------
+    n : number of values, at least 1.
+    d : the memory, in (-0.5, 0.5).
+    frequency : in (0, pi), radians per step: 2 pi / 24 for a season of 24 steps.
+    n_series : number of independent series, at least 1.
+    random_state : int, `numpy.random.Generator`, or None for a new draw at each call.
 
     Raises
     ------
+    TypeError : a count is no integer, another number none.
     ValueError : d outside (-0.5, 0.5), `frequency` outside (0, pi), n or n_series below 1.
 
     Examples

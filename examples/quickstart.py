@@ -4,7 +4,7 @@
 
 Log volatility of the S&P 500, a business day ahead: fitted on the first half, rolled through the second.
 Hourly traffic on a motorway: fitted on 18 months, rolled on with a forecast of the day at every midnight.
-No model is fitted again on the way. Prints a table and draws `quickstart.png` beside this file.
+No model is fitted again on the way. Prints a table and draws `quickstart.png` in the current folder.
 """
 
 from pathlib import Path
@@ -30,7 +30,7 @@ LEVEL = 90  # per cent
 AUTUMN = slice("2011-06-27", "2011-12-30")  # what the picture shows of the volatility,
 FORTNIGHT = slice("2018-06-11", "2018-06-24")  # and of the traffic
 LAGS = np.arange(1, 501)
-PICTURE = Path(__file__).with_name("quickstart.png")
+PICTURE = Path("quickstart.png")
 INK, BLUE, ORANGE = "#333333", "#0072B2", "#D55E00"
 STYLE = {
     "figure.figsize": (11.5, 6.6),
@@ -161,4 +161,4 @@ with plt.rc_context(STYLE):
     low.set(title="RMSSE: error in typical steps of the series")
     low.legend(loc="center right")
     figure.savefig(PICTURE, dpi=150)
-print(f"\nPicture: {PICTURE}")
+print(f"\nPicture: {PICTURE.resolve()}")

@@ -39,7 +39,28 @@ class Forecaster(BaseEstimator):
     _count: int
 
     def fit(self, y: Any, X: None = None) -> Self:
-        """Learn from the history `y`, forgetting any earlier fit; `X` must stay None."""
+        """Learn from the history `y`, forgetting any earlier fit.
+
+        Parameters
+        ----------
+        y : (time,) or (time, series), a container as the class describes it.
+        X : None.
+
+        Returns
+        -------
+        The estimator itself.
+
+        Raises
+        ------
+        TypeError : `X` is given; `y`, its values or its index are of a kind that is not read.
+        ValueError : a parameter is out of range; `y` is empty, infinite or unordered; a series has no value.
+
+        Examples
+        --------
+        >>> from fracts.baselines import Naive
+        >>> Naive(2).fit([1.0, 3.0, 2.0]).series_ids_
+        [0]
+        """
         check_no_covariates(X)
         fresh = type(self)(**self.get_params(deep=False))
         given = set(vars(fresh))
@@ -58,10 +79,34 @@ class Forecaster(BaseEstimator):
         quantiles: float | Iterable[float] | None = None,
         point: str = "median",
     ) -> Any:
-        """The next `horizon` steps (default: the horizon trained for), in the kind of container given to fit.
+        """The next `horizon` steps, in the kind of container given to fit. Changes nothing.
 
-        `level` in percent adds columns such as `load-lo-90`, `load-hi-90`; `quantiles` such as `load_ql0.1`;
-        after the `point` ("median" or "mean"), ascending. Changes nothing.
+        Parameters
+        ----------
+        horizon : steps; None for the horizon trained for.
+        level : percent of central intervals; 90 adds the columns `load-lo-90` and `load-hi-90`.
+        quantiles : between 0 and 1; 0.1 adds the column `load_ql0.1`.
+        point : "median" or "mean", in the column of the series, before those added, which ascend.
+
+        Returns
+        -------
+        A Series, or a DataFrame where there are several series or columns added, on the stamps that follow
+        the cutoff; for arrays what `forecast` returns.
+
+        Raises
+        ------
+        NotFittedError : before fit.
+        ValueError : `horizon`, `level`, `quantiles` or `point` out of range; `level` and `quantiles` at once.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from fracts.baselines import Naive
+        >>> days = pd.date_range("2024-01-01", periods=3)
+        >>> Naive(2).fit(pd.Series([1.0, 3.0, 2.0], days, name="load")).predict(level=50).round(2)
+                    load  load-lo-50  load-hi-50
+        2024-01-04   2.0        1.25        2.75
+        2024-01-05   2.0        0.94        3.06
         """
         wanted = request(level, quantiles, point)
         table = self._table(horizon, wanted)
@@ -75,24 +120,79 @@ class Forecaster(BaseEstimator):
         quantiles: float | Iterable[float] | None = None,
         point: str = "median",
     ) -> NDArray[np.float64]:
-        """`predict` as a bare array: (horizon,) or (horizon, 1 + k), with an axis of series before the last.
+        """`predict` as a bare array, without the wrapping. Changes nothing.
 
-        The axis of series is left out where fit saw a Series or a 1-D array.
+        Parameters and errors are those of `predict`.
+
+        Returns
+        -------
+        (horizon,), or (horizon, 1 + k) with k quantiles after the point, where fit saw a Series or a 1-D
+        array; (horizon, series) or (horizon, series, 1 + k) elsewhere.
+
+        Examples
+        --------
+        >>> from fracts.baselines import Naive
+        >>> Naive(2).fit([[1.0, 10.0], [3.0, 20.0]]).forecast()
+        array([[ 3., 20.],
+               [ 3., 20.]])
         """
         table = self._table(horizon, request(level, quantiles, point))
         return self._layout.as_array(table)
 
-    def update(self, y: Any) -> Self:
+    def update(self, y: Any, X: None = None) -> Self:
         """Move on over the rows `y` that follow the cutoff: the state moves, the weights stay.
 
-        A wide frame may leave series out; their time moves on without a value.
+        Parameters
+        ----------
+        y : (time,) or (time, series), of the kind given to fit. The rows of an array follow the last one; a
+            wide frame may leave series out, whose time moves on without a value.
+
+        Returns
+        -------
+        The estimator itself.
+
+        Raises
+        ------
+        NotFittedError : before fit.
+        TypeError : `y`, its values or its index are of another kind than in fit.
+        ValueError : `y` is empty, infinite or unordered, starts before the cutoff, or has an unknown series.
+
+        Examples
+        --------
+        >>> from fracts.baselines import Naive
+        >>> Naive(2).fit([1.0, 3.0]).update([2.0, 5.0]).predict()
+        array([5., 5.])
         """
+        check_no_covariates(X)
         panel, count = self._continuation(y)
         self._state, self._count = self._advance(self._state, panel), count
         return self
 
-    def apply(self, y: Any) -> Self:
-        """A new estimator: these weights, the state of the history `y` alone, of these or other series."""
+    def apply(self, y: Any, X: None = None) -> Self:
+        """A new estimator: these weights, the state of the history `y` alone, of these or other series.
+
+        Parameters
+        ----------
+        y : (time,) or (time, series), any container that fit takes, on the time grid of fit.
+
+        Returns
+        -------
+        Another estimator; this one stays as it is.
+
+        Raises
+        ------
+        NotFittedError : before fit.
+        TypeError : `y`, its values or its index are of a kind that is not read.
+        ValueError : `y` is empty, infinite, out of order or off the grid; a series has no value, or was not
+            fitted where each has coefficients of its own.
+
+        Examples
+        --------
+        >>> from fracts.baselines import Naive
+        >>> Naive(2).fit([1.0, 3.0]).apply([7.0, 9.0]).predict()
+        array([9., 9.])
+        """
+        check_no_covariates(X)
         self._check_fitted()
         values, index, layout = read(y)
         other = copy.copy(self)
@@ -103,6 +203,26 @@ class Forecaster(BaseEstimator):
         """Minus the RMSSE of the medians over the continuation `y`: all origins and leads, mean over series.
 
         The scale of each series is the mean squared step of its history. Changes nothing.
+
+        Parameters
+        ----------
+        y : (time,) or (time, series), as `update` takes it.
+        X : None.
+
+        Returns
+        -------
+        A number of at most 0, the higher the better.
+
+        Raises
+        ------
+        NotFittedError : before fit.
+        TypeError, ValueError : as `update`; `X` is given; a series never moved; `y` holds no value.
+
+        Examples
+        --------
+        >>> from fracts.baselines import Naive
+        >>> Naive(1).fit([1.0, 3.0, 5.0]).score([6.0, 5.0])
+        -0.5
         """
         check_no_covariates(X)
         panel, _ = self._continuation(y)
@@ -119,21 +239,69 @@ class Forecaster(BaseEstimator):
         return -float(np.sqrt(squares / self._scale[~blank]).mean())
 
     def learn_one(self, y: float) -> Self:
-        """`update` with the value of the next step of a single series; NaN for none."""
+        """`update` with the value of the next step of a single series.
+
+        Parameters
+        ----------
+        y : a number, in the units of the series; NaN for none.
+
+        Returns
+        -------
+        The estimator itself.
+
+        Raises
+        ------
+        NotFittedError : before fit.
+        TypeError, ValueError : `y` is no number or infinite; fit saw several series.
+
+        Examples
+        --------
+        >>> from fracts.baselines import Naive
+        >>> Naive(1).fit([1.0, 3.0]).learn_one(4.0).predict()
+        array([4.])
+        """
         return self.learn_many([y])
 
     def learn_many(self, values: ArrayLike) -> Self:
-        """`update` with the next step of every series: `values` (series,) in the order of `series_ids_`."""
+        """`update` with the values of the next step of every series.
+
+        Parameters
+        ----------
+        values : (series,), in the order of `series_ids_`; NaN for none.
+
+        Returns
+        -------
+        The estimator itself.
+
+        Raises
+        ------
+        NotFittedError : before fit.
+        TypeError : `values` are no numbers, or a Series, whose labels would be ignored.
+        ValueError : another shape, an infinite value.
+
+        Examples
+        --------
+        >>> from fracts.baselines import Naive
+        >>> Naive(1).fit([[1.0, 10.0], [3.0, 20.0]]).learn_many([4.0, np.nan]).predict()
+        array([[ 4., 20.]])
+        """
         self._check_fitted()
         row = check_row(values, self.series_ids_)
-        count = self._count + self._clock.step
+        count = int(self._count + self._clock.step)
         panel = Panel(row[:, None], self._clock.times(np.array([count])))
         self._state, self._count = self._advance(self._state, panel), count
         return self
 
     @property
     def cutoff_(self) -> Any:
-        """The stamp of the last row, the number of the last row for arrays."""
+        """The stamp of the last row known, for arrays its number; NotFittedError before fit.
+
+        Examples
+        --------
+        >>> from fracts.baselines import Naive
+        >>> print(Naive(1).fit([1.0, 3.0]).learn_one(4.0).cutoff_)
+        2
+        """
         self._check_fitted()
         return self._clock.stamp(self._count)
 

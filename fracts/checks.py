@@ -6,6 +6,7 @@ changes anything: a check returns its argument in the form the library computes 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -126,8 +127,8 @@ def check_finite(values: NDArray[np.float64], names: Iterable[object], rows: Any
         size = np.abs(row)
         if (at := np.flatnonzero((size > LARGEST) | ((size > 0) & (size < 1 / LARGEST)))).size:
             raise ValueError(
-                f"series {name!r}: the value at {rows[at[0]]} (row {at[0]}) is {row[at[0]]}; its square is beyond "
-                f"float64. Sizes from {1 / LARGEST:g} to {LARGEST:g} are needed: change the unit."
+                f"series {name!r}: the value at {rows[at[0]]} (row {at[0]}) is {row[at[0]]}; its square is "
+                f"beyond float64. Sizes from {1 / LARGEST:g} to {LARGEST:g} are needed: change the unit."
             )
 
 
@@ -146,7 +147,7 @@ def check_row(values: ArrayLike, names: Sequence[object]) -> NDArray[np.float64]
     if isinstance(values, pd.Series):
         raise TypeError(
             "the row came as a Series, whose labels would be ignored. Give the bare values in the order of "
-            "`series_ids_`, as `row[model.series_ids_].to_numpy()` does, or a frame with its stamp to `update`."
+            "`series_ids_`, as `row[model.series_ids_].to_numpy()` does, or a frame with a stamp to `update`."
         )
     row = check_numbers(np.asarray(values), "the row")
     if row.shape != (len(names),):
@@ -250,8 +251,10 @@ def check_network(model: Any) -> None:
     rate = model.learning_rate
     if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 < float(rate) < np.inf:
         raise ValueError(f"learning_rate must be a number above 0, got {rate!r}. Try 0.002.")
-    if not isinstance(model.device, str) or model.device.split(":")[0] not in ("auto", "cpu", "cuda"):
-        raise ValueError(f"device must be 'auto', 'cpu' or 'cuda', got {model.device!r}.")
+    if not isinstance(model.device, str) or not re.fullmatch("auto|cpu|cuda(:[0-9]+)?", model.device):
+        raise ValueError(
+            f"device must be 'auto', 'cpu' or 'cuda', got {model.device!r}; 'cuda:1' is the second GPU."
+        )
     if model.verbose not in (0, 1):
         raise ValueError(f"verbose must be 0 (nothing) or 1 (a progress bar), got {model.verbose!r}.")
     seed = model.random_state

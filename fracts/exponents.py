@@ -26,7 +26,11 @@ def gph_exponent(y: ArrayLike, n_frequencies: int | None = None) -> MemoryEstima
     Parameters
     ----------
     y : (time,), finite, evenly spaced.
-    n_frequencies : number of lowest Fourier frequencies used, by default the square root of the length.
+    n_frequencies : lowest Fourier frequencies used, below half the length; by default its square root.
+
+    Raises
+    ------
+    ValueError : fewer than 32 values, one that is not finite, or all alike; `n_frequencies` out of range.
 
     Examples
     --------
@@ -51,7 +55,11 @@ def local_whittle(y: ArrayLike, n_frequencies: int | None = None) -> MemoryEstim
     Parameters
     ----------
     y : (time,), finite, evenly spaced.
-    n_frequencies : number of lowest Fourier frequencies used, by default the length to the power .65.
+    n_frequencies : lowest Fourier frequencies used, below half the length; by default the length**.65.
+
+    Raises
+    ------
+    ValueError : fewer than 32 values, one that is not finite, or all alike; `n_frequencies` out of range.
 
     Examples
     --------
@@ -67,10 +75,16 @@ def local_whittle(y: ArrayLike, n_frequencies: int | None = None) -> MemoryEstim
 
 
 def exact_local_whittle(y: ArrayLike, n_frequencies: int | None = None) -> MemoryEstimate:
-    """Memory parameter d by exact local Whittle in two steps, mean unknown (Shimotsu 2010), for d in (-1/2,
-    2).
+    """Memory parameter d by two-step exact local Whittle (Shimotsu 2010), for d in (-1/2, 2), mean unknown.
 
-    Parameters as in `local_whittle`.
+    Parameters
+    ----------
+    y : (time,), finite, evenly spaced.
+    n_frequencies : lowest Fourier frequencies used, below half the length; by default the length**.65.
+
+    Raises
+    ------
+    ValueError : fewer than 32 values, one that is not finite, or all alike; `n_frequencies` out of range.
 
     Examples
     --------

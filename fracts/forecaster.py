@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 TOKENS = 2048  # rows of a training batch
 MAX_SEASONAL_HEADS = 4  # of the strongest frequencies; the linear path has them all
-_HELD_OUT_ROWS = 32768  # looked at after every epoch
 _MIN_ROWS = 100  # of training time for a network to be worth a try
 _ROWS_AT_ONCE = 16384  # of all series, in a pass over a history
 _MEAN_WEIGHTS = np.diff(np.concatenate([[0.0], (QUANTILES[1:] + QUANTILES[:-1]) / 2, [1.0]]))
@@ -156,7 +155,7 @@ class FracForecaster(Forecaster):
         self.history_, self.network_kept_ = train(
             network,
             RandomWindows(rest, int(begin), int(stop), length, max(1, TOKENS // length), seed),
-            held_out_windows(rest, int(stop), self.window, _HELD_OUT_ROWS),
+            held_out_windows(rest, int(stop), self.window),
             max_epochs=self.max_epochs,
             learning_rate=self.learning_rate,
             device=self.device_,

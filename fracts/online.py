@@ -67,7 +67,8 @@ def encode_row(network: FracNetwork, state: State, u: Array, time: Array, gap: A
     after: State = {}
     for i, (mixer, (norm, widen, _, narrow)) in enumerate(zip(encoder.mixers, encoder.blocks, strict=True)):
         modes, hold = f"layer_{i}_modes", f"layer_{i}_hold"
-        mixed, after[modes], after[hold] = _mix(mixer, value, gate, row, state[modes], state[hold])
+        before = state[modes].astype(dtype, copy=False), state[hold].astype(dtype, copy=False)
+        mixed, after[modes], after[hold] = _mix(mixer, value, gate, row, *before)
         x = x + mixed
         x = x + _linear(narrow, _silu(_linear(widen, _normed(norm, x))))
         value = gate = _normed(encoder.norm, x)

@@ -98,7 +98,8 @@ class LinearMemory:
         sums = self.scaler.run(state["sums"], part.values, steps)
         modes = self.bank.run(state["modes"], part.values - self.scaler.origin(sums[:, -1:]), steps)
         time = np.full(len(part.values), part.times[-1])
-        return modes, sums, {"time": time, "sums": sums[:, -1], "modes": modes[:, -1]}
+        # Copies: a view would keep the block alive.
+        return modes, sums, {"time": time, "sums": sums[:, -1].copy(), "modes": modes[:, -1].copy()}
 
     def _view(self, modes: Complex, sums: Array, said: dict[str, Array]) -> tuple[Array, Array, Array, Array]:
         """Features, anchors (first axis), centre and scale at the rows of `modes` and `sums`."""

@@ -19,8 +19,10 @@ class FracRidge(Forecaster):
     """Linear forecasts from a bank of fractional memories.
 
     Every lead is a ridge regression on exponential modes of geometrically spaced timescales, plain and at
-    the frequencies of the seasons. The penalty is the prior of the theory, tau**-1/2 for the weight of a mode
-    of timescale tau; its strength, and a seasonal profile to lean on, are chosen by rolling origins in time.
+    the frequencies of the seasons. The penalty is a prior in the manner of the theory, tau**-decay for the
+    weight of a mode of timescale tau. Its decay (0.5 or 0.75; 0 or 0.25 at the frequency of a
+    season) and its strength are chosen by rolling origins in time, and so is the anchor to lean on: the
+    centre of the series, its last value or a seasonal profile.
 
     Parameters
     ----------
@@ -36,7 +38,7 @@ class FracRidge(Forecaster):
     ----------
     season_lengths_ : tuple of int.
     pooled_ : bool.
-    penalty_ : the chosen prior and its strength.
+    penalty_ : the chosen decay, seasonal_decay and strength.
 
     Examples
     --------
@@ -63,11 +65,26 @@ class FracRidge(Forecaster):
     def memory_spectrum(self, lead: int = 1) -> pd.DataFrame:
         """Weight of every mode in the forecast of `lead` steps ahead.
 
+        Parameters
+        ----------
+        lead : in steps, from 1 to the horizon fitted.
+
         Returns
         -------
         DataFrame with the columns `series` (None: all share their weights), `period` (steps, inf for the
         plain modes), `timescale` (steps) and `weight` (of a mode of unit gain, dimensionless; the modulus at
         a season's frequency).
+
+        Raises
+        ------
+        NotFittedError : before fit.
+        ValueError : `lead` is not an integer from 1 to `horizon`.
+
+        Examples
+        --------
+        >>> y = np.random.default_rng(0).normal(size=300).cumsum()
+        >>> list(FracRidge(2).fit(y).memory_spectrum(lead=2).columns)
+        ['series', 'period', 'timescale', 'weight']
         """
         self._check_fitted()
         return self._path.spectrum(check_lead(lead, self.horizon))

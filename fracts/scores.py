@@ -15,7 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 def naive_scale(y_train: ArrayLike, power: int = 1) -> float:
     """Mean of |value - value before it| ** `power` over a history (time,), missing values skipped.
 
-    The scale for `mase` is that of power 1, for `rmsse` that of power 2. NaN with fewer than two values.
+    NaN with fewer than two values.
+
+    Parameters
+    ----------
+    y_train : (time,), the history; NaN is skipped.
+    power : 1 for the scale of `mase`, 2 for that of `rmsse`.
 
     Examples
     --------
@@ -28,7 +33,13 @@ def naive_scale(y_train: ArrayLike, power: int = 1) -> float:
 
 
 def mase(y_true: ArrayLike, y_pred: ArrayLike, scale: float) -> float:
-    """Mean absolute error in units of `scale`, the mean absolute step of the history.
+    """Mean absolute error in units of `scale`.
+
+    Parameters
+    ----------
+    y_true : any shape, in the units of the series; NaN is left out.
+    y_pred : forecasts, shape and units of `y_true`.
+    scale : above 0, the mean absolute step of the history: `naive_scale(history)`.
 
     Examples
     --------
@@ -39,7 +50,13 @@ def mase(y_true: ArrayLike, y_pred: ArrayLike, scale: float) -> float:
 
 
 def rmsse(y_true: ArrayLike, y_pred: ArrayLike, scale: float) -> float:
-    """Root of the mean squared error in units of `scale`, the mean squared step of the history.
+    """Root of the mean squared error in units of `scale`.
+
+    Parameters
+    ----------
+    y_true : any shape, in the units of the series; NaN is left out.
+    y_pred : forecasts, shape and units of `y_true`.
+    scale : above 0, the mean squared step of the history: `naive_scale(history, power=2)`.
 
     Examples
     --------
@@ -50,7 +67,12 @@ def rmsse(y_true: ArrayLike, y_pred: ArrayLike, scale: float) -> float:
 
 
 def coverage(y_true: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> float:
-    """Share of true values within [lower, upper].
+    """Share of true values within [lower, upper], from 0 to 1.
+
+    Parameters
+    ----------
+    y_true : any shape, in the units of the series; NaN is left out.
+    lower, upper : ends of the intervals, shape and units of `y_true`.
 
     Examples
     --------
@@ -63,6 +85,12 @@ def coverage(y_true: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> float:
 
 def pinball(y_true: ArrayLike, y_pred: ArrayLike, quantile: float) -> float:
     """Mean pinball loss of forecasts of one quantile, in units of the series (Koenker and Bassett, 1978).
+
+    Parameters
+    ----------
+    y_true : any shape, in the units of the series; NaN is left out.
+    y_pred : forecasts of the quantile, shape and units of `y_true`.
+    quantile : its level, between 0 and 1.
 
     Examples
     --------

@@ -96,14 +96,15 @@ def _kept(network: FracNetwork, held_out: list[Window]) -> tuple[str, ...]:
 def _loss_by_time(network: FracNetwork, held_out: list[Window]) -> Tensor:
     """Held-out loss in each of a few stretches of time: (stretches,)."""
     rows = torch.cat([_losses(network, window).nanmean(-1) for window in held_out]).nanmean(0)
-    stretches = rows[~rows.isnan()].tensor_split(STRETCHES)
-    return torch.stack([stretch.mean() for stretch in stretches if stretch.numel()])
+    known = rows[~rows.isnan()]
+    return torch.stack([part.mean() for part in known.tensor_split(min(STRETCHES, max(1, len(known))))])
 
 
-def _mean(losses: Tensor) -> Tensor:
-    """Mean of the known losses; 0 where there is none, which no training improves on."""
-    known = ~losses.isnan()
-    return losses.nansum() / known.sum().clamp(min=1)
+def _mean(*losses: Tensor) -> Tensor:
+    """Mean of all known losses; 0 where there is none, which no training improves on."""
+    total = torch.stack([part.nansum() for part in losses]).sum()
+    known = torch.stack([(~part.isnan()).sum() for part in losses]).sum()
+    return total / known.clamp(min=1)
 
 
 def _losses(network: FracNetwork, window: Window) -> Tensor:
@@ -115,7 +116,7 @@ def _losses(network: FracNetwork, window: Window) -> Tensor:
 def _trainer(max_epochs: int, device: str, *, progress: bool) -> lightning.Trainer:
     return lightning.Trainer(
         accelerator="gpu" if device.startswith("cuda") else "cpu",
-        devices=1,
+        devices=[int(device[5:])] if device.startswith("cuda:") else 1,
         max_epochs=max_epochs,
         gradient_clip_val=1.0,
         logger=False,
@@ -166,7 +167,7 @@ class _Fitting(lightning.LightningModule):
         self.network.eval()
         with torch.no_grad():
             windows = [self.transfer_batch_to_device(w, self.device, 0) for w in self.held_out]
-            held_out = float(_mean(torch.stack([_mean(_losses(self.network, w)) for w in windows])))
+            held_out = float(_mean(*(_losses(self.network, w) for w in windows)))
         self.network.train()
         self.history.append(Epoch(epoch, train_loss, held_out))
         log.info("epoch %d: training loss %.5f, held-out loss %.5f", *self.history[-1])

@@ -15,6 +15,9 @@ from fracts.linear import LinearPath
 from fracts.series import Panel
 
 BATCHES_AN_EPOCH = 16
+_HELD_OUT_ROWS = 32768  # looked at after every epoch
+_HELD_OUT_TARGETS = 2**22
+_HELD_OUT_PARTS = 4  # of many series, one after the other
 _BLANK = 0.05  # share of rows hidden from the network, so that it learns to forecast where a value is missing
 
 
@@ -92,18 +95,19 @@ class RandomWindows(IterableDataset[Window]):
             yield window._replace(u=window.u.masked_fill(blank, torch.nan), rest=rest)
 
 
-def held_out_windows(rest: Rest, start: int, warm_up: int, max_rows: int) -> list[Window]:
-    """The rows from `start` on, of evenly spread series, up to `max_rows` in all.
+def held_out_windows(rest: Rest, start: int, warm_up: int) -> list[Window]:
+    """The rows from `start` on, after `warm_up` rows without targets, of evenly spread series.
 
-    `warm_up` rows before them carry no target.
+    As many rows and series as stay within a fixed number of targets.
     """
-    n_series, n_rows = rest.u.shape
+    n_series, n_rows, horizon = rest.rest.shape
+    most = max(1, min(_HELD_OUT_ROWS, _HELD_OUT_TARGETS // horizon))
     begin = max(start - warm_up, 0)
-    length = n_rows - begin
-    count = int(np.clip(max_rows // length, 1, n_series))
+    length = min(n_rows - begin, warm_up + most)
+    count = min(max(1, most // length), n_series)
     chosen = np.unique(np.linspace(0, n_series - 1, count).astype(np.int64))
     windows = []
-    for series in np.array_split(chosen, -(-len(chosen) * length // 16384)):
+    for series in np.array_split(chosen, min(len(chosen), _HELD_OUT_PARTS)):
         window = rest.window(series, np.full(len(series), begin), length)
         hidden = window.rest.clone()
         hidden[:, : start - begin] = torch.nan

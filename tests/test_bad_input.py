@@ -1,5 +1,6 @@
 """Bad input: the error names the thing, the value and the cure, and the estimator stays as it was."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -7,6 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
+from fracts import FracForecaster, FracRidge
 from fracts.baselines import Naive, SeasonalNaive
 
 DAYS = pd.date_range("2024-01-01", periods=50, freq="D")
@@ -36,14 +38,28 @@ BAD_HISTORIES = {
     ),
     "an infinity": (holding(np.inf), ValueError, "'load': the value at 2024-01-06.*row 5.*inf.*NaN"),
     "minus infinity in an array": (np.array([1.0, 2.0, -np.inf]), ValueError, "value at 2 .*-inf.*NaN"),
-    "strings": (["a", "b"], TypeError, "y holds values of dtype <U1.*numbers.*astype"),
+    "a value too large": (
+        holding(-2e100),
+        ValueError,
+        "'load': the value at 2024-01-06.*row 5.*-2e\\+100.*unit",
+    ),
+    "a value too small": (
+        holding(3e-101),
+        ValueError,
+        "'load': the value at 2024-01-06.*row 5.*3e-101.*unit",
+    ),
+    "strings": (["a", "b"], TypeError, "y holds values of dtype <U1.*numbers.*to_numeric"),
     "a series of strings": (
         HISTORY.astype(str),
         TypeError,
-        "'load' holds values of dtype str.*numbers.*astype",
+        "'load' holds values of dtype (str|object).*numbers.*to_numeric",
     ),
-    "objects": (pd.Series([1, None, "x"], name="z"), TypeError, "'z' holds values of dtype object.*astype"),
-    "truths": (HISTORY > 0, TypeError, "'load' holds values of dtype bool.*numbers.*astype"),
+    "objects": (
+        pd.Series([1, None, "x"], name="z"),
+        TypeError,
+        "'z' holds values of dtype object.*to_numeric",
+    ),
+    "truths": (HISTORY > 0, TypeError, "'load' holds values of dtype bool.*numbers.*to_numeric"),
     "complex numbers": (np.array([1j, 2]), TypeError, "dtype complex128.*numbers"),
     "integers too long": ([1, 2**53 + 1], ValueError, "9007199254740993.*last digit.*Subtract"),
     "a repeated stamp": (
@@ -67,6 +83,11 @@ BAD_HISTORIES = {
         pd.Series([1.0, 2.0], [0.5, 1.5]),
         TypeError,
         "float64.*dates, periods or integers",
+    ),
+    "stamps of two levels": (
+        pd.concat({"a": HISTORY, "b": HISTORY}),
+        TypeError,
+        "2 levels.*stamps alone.*unstack",
     ),
     "three axes": (np.zeros((2, 3, 4)), ValueError, r"shape \(2, 3, 4\).*Reshape"),
     "a ragged list": ([[1.0], [1.0, 2.0]], ValueError, "different lengths.*one number"),
@@ -134,6 +155,92 @@ def test_a_season_length_that_is_no_positive_integer_is_refused(season_length):
     )
 
 
+BAD_MEMORIES = [
+    ({"n_modes": 1}, "n_modes must be an integer of at least 2.*got 1"),
+    ({"n_modes": True}, "n_modes must.*got True"),
+    ({"n_modes": 2.5}, "n_modes must.*got 2.5"),
+    ({"timescales": (100, 1)}, r"timescales must rise.*got \(100, 1\).*shortest first"),
+    ({"timescales": (0, 10)}, r"timescales must rise from above 0, got \(0, 10\)"),
+    ({"timescales": (1,)}, r"timescales must be \(shortest, longest\).*got \(1,\)"),
+    ({"timescales": (1, np.inf)}, r"timescales must be.*got \(1, inf\)"),
+    ({"timescales": "x"}, "timescales must be.*got 'x'"),
+    ({"season_lengths": 0}, "season_lengths holds 0;.*at least 2"),
+    ({"season_lengths": (7, 1)}, "season_lengths holds 1;.*at least 2"),
+    ({"season_lengths": True}, "season_lengths holds True"),
+    ({"season_lengths": "weekly"}, "season_lengths holds 'weekly'.*'auto'"),
+    ({"season_lengths": 2.5}, "season_lengths holds 2.5"),
+]
+BAD_NETWORKS = [
+    ({"width": 7}, "width must be a multiple of 2 \\* n_heads, got width=7.*Try width=4"),
+    ({"width": 0}, "width must.*got 0"),
+    ({"n_layers": -1}, "n_layers must be an integer of at least 0.*got -1"),
+    ({"n_layers": True}, "n_layers must.*got True"),
+    ({"n_heads": 0}, "n_heads must.*got 0"),
+    ({"window": 0.5}, "window must.*got 0.5"),
+    ({"max_epochs": 0}, "max_epochs must.*got 0"),
+    ({"learning_rate": 0}, "learning_rate must be a number above 0, got 0"),
+    ({"learning_rate": -1}, "learning_rate must.*got -1"),
+    ({"learning_rate": np.nan}, "learning_rate must.*got nan"),
+    ({"learning_rate": "fast"}, "learning_rate must.*got 'fast'"),
+    ({"device": "tpu"}, "device must be 'auto', 'cpu' or 'cuda', got 'tpu'"),
+    ({"device": None}, "device must.*got None"),
+    ({"random_state": "a"}, "random_state must be None or an integer.*got 'a'"),
+    ({"random_state": -1}, "random_state must.*got -1"),
+    ({"random_state": 1.5}, "random_state must.*got 1.5"),
+    ({"verbose": "yes"}, "verbose must be 0.*got 'yes'"),
+]
+
+
+def no_trainer():
+    return None
+
+
+BAD_TRAINERS = [
+    ({"trainer": object}, "trainer must be a function.*got a type"),
+    ({"trainer": 3}, "trainer must be a function.*got a int"),
+    ({"trainer": no_trainer}, r"trainer\(\) returned a NoneType.*lightning.Trainer"),
+]
+
+
+@pytest.mark.parametrize(
+    "params, message", [*BAD_MEMORIES, ({"pooled": "x"}, "pooled must be True.*got 'x'")]
+)
+def test_a_ridge_refuses_parameters_that_make_no_sense(params, message):
+    model = FracRidge(2, season_lengths=()).fit(HISTORY).set_params(**params)
+    refused(model, lambda: model.fit(HISTORY), ValueError, message)
+
+
+@pytest.fixture(scope="module")
+def network():
+    return FracForecaster(2, season_lengths=(), width=8, n_layers=1, n_heads=2, random_state=0).fit(HISTORY)
+
+
+@pytest.mark.parametrize("params, message", [*BAD_MEMORIES, *BAD_NETWORKS])
+def test_a_network_refuses_parameters_that_make_no_sense(network, params, message):
+    model = copy.deepcopy(network).set_params(**params)
+    refused(model, lambda: model.fit(HISTORY), ValueError, message)
+
+
+@pytest.mark.parametrize("params, message", BAD_TRAINERS)
+def test_a_network_refuses_what_makes_no_trainer(network, params, message):
+    model = copy.deepcopy(network).set_params(window=32, **params)
+    refused(model, lambda: model.fit(np.sin(np.arange(120.0) ** 2)), TypeError, message)
+
+
+@pytest.mark.parametrize(
+    "lead, message",
+    [
+        (0, "lead must be an integer of at least 1, got 0"),
+        (True, "lead must.*got True"),
+        (1.5, "lead must.*got 1.5"),
+        (3, "lead 3 lies beyond the horizon 2.*1 to 2"),
+    ],
+)
+def test_the_spectrum_of_a_lead_that_was_not_fitted_is_refused(network, lead, message):
+    for model in (network, FracRidge(2).fit(HISTORY)):
+        refused(model, lambda model=model: model.memory_spectrum(lead), ValueError, message)
+
+
 def test_a_season_that_no_calendar_implies_must_be_given():
     model = SeasonalNaive(2)
     refused(
@@ -193,7 +300,7 @@ BAD_UPDATES = {
     "integers": (pd.Series([1.0], [40], name="load"), TypeError, "fit saw dates"),
     "an infinity": (on(DAYS[40:42]) / 0, ValueError, "2024-02-11.*row 1.*inf"),
     "nothing": (HISTORY[:0], ValueError, "y is empty"),
-    "strings": (pd.Series(["a"], DAYS[40:41]), TypeError, "dtype str"),
+    "strings": (pd.Series(["a"], DAYS[40:41]), TypeError, "dtype (str|object)"),
 }
 
 
@@ -227,6 +334,8 @@ def test_a_continuation_of_other_series_is_refused(entry):
         ([1.0], ValueError, r"2 series.*shape \(1,\).*series_ids_"),
         ([1.0, np.inf], ValueError, "'b'.*inf.*NaN"),
         (["a", "b"], TypeError, "numbers"),
+        (pd.Series({"a": 1.0, "b": 2.0}), TypeError, "came as a Series.*series_ids_"),
+        ([1.0, 1e101], ValueError, "'b'.*1e\\+101.*unit"),
         ([True, False], TypeError, "bool"),
     ],
 )

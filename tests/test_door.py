@@ -32,11 +32,16 @@ def index(request):
     return INDEXES[request.param]
 
 
+def assert_same_stamps(found, expected):
+    """Equal but for the `freq` of dates."""
+    assert (found.dtype, found.name, list(found)) == (expected.dtype, expected.name, list(expected))
+
+
 def test_a_series_comes_back_as_a_series(entry, index):
     y = pd.Series(VALUES, index[:ROWS], name="load")
     forecast = entry.make(3).fit(y).predict()
     assert isinstance(forecast, pd.Series) and forecast.name == "load" and forecast.notna().all()
-    pd.testing.assert_index_equal(forecast.index, index[ROWS:], exact="equiv", check_freq=False)
+    assert_same_stamps(forecast.index, index[ROWS:])
 
 
 @pytest.mark.parametrize("name, column", [("load", "load"), (None, "y"), (7, 7)])
@@ -53,7 +58,7 @@ def test_a_wide_frame_comes_back_wide(entry, index):
     y.columns.name = "site"
     model = entry.make(3).fit(y)
     pd.testing.assert_index_equal(model.predict().columns, y.columns)
-    pd.testing.assert_index_equal(model.predict().index, index[ROWS:], exact="equiv", check_freq=False)
+    assert_same_stamps(model.predict().index, index[ROWS:])
     assert list(model.predict(quantiles=[0.9, 0.1]).columns) == [
         "b",
         "b_ql0.1",

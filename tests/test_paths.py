@@ -41,20 +41,31 @@ def test_a_random_walk_has_quantiles_that_grow_as_the_root_of_the_lead():
 
 
 def test_each_path_draws_as_it_would_alone():
-    """Interpolated one path at a time, the slow and obvious way."""
+    """One path at a time, the slow and obvious way: a block of three steps at one level, one at another."""
     draws, y, means, half = np.random.default_rng(0), np.zeros(N_PATHS), [], N_PATHS // 2
-    for _ in range(4):
+    for steps in (3, 1):
         stratum, low = draws.permutation(half), draws.random(half) < 0.5
         first = [
             (s + 0.5) / N_PATHS if down else 1 - (s + 0.5) / N_PATHS
             for s, down in zip(stratum, low, strict=True)
         ]
         level = np.clip([*first, *(1 - np.array(first))], 0.005, 0.995)
-        y = y + [float(interpolate_quantiles(SKEW[0], u[None])[0]) for u in level]
-        means.append(y.mean())
+        for lead in range(steps):
+            ahead = [float(interpolate_quantiles(SKEW[lead], u[None])[0]) for u in level]
+            means.append((y + ahead).mean())
+        y = y + ahead
     found = extended(skewed, advance, at(0.0), 3, 7, LEVELS).mean[0, 3:]
     np.testing.assert_allclose(found, means, rtol=1e-12)
     assert means[0] > 0.1  # the draws are of the skewed law
+
+
+def test_the_negative_of_a_series_has_the_negative_forecast():
+    def mirrored(state):
+        return Forecast(state["y"] + np.zeros(3), state["y"][..., None] - SKEW[:, ::-1])
+
+    found = extended(mirrored, advance, at(-2.0), 3, 9, LEVELS).quantiles
+    expected = extended(skewed, advance, at(2.0), 3, 9, LEVELS).quantiles
+    np.testing.assert_allclose(found, -expected[..., ::-1], rtol=1e-12)
 
 
 def test_a_forecast_has_no_say_in_another_and_none_in_its_own_prefix():

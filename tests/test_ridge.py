@@ -136,6 +136,40 @@ def test_a_history_long_enough_is_not_warned_of():
         FracRidge(3).fit(walk(60))
 
 
+def assert_within(table, y):
+    assert (y.min() <= table).all() and (table <= y.max()).all()
+
+
+def test_one_wild_value_leaves_the_forecast_within_the_history():
+    y = noise()
+    y[-6] = 1000.0
+    assert_within(FracRidge(3).fit(y).predict(), y)
+
+
+def test_after_a_step_of_the_level_the_forecast_stays_within_the_history():
+    y = np.append(np.full(250, 20.0), np.full(50, 25.0)) + 0.001 * noise()
+    assert_within(FracRidge(3).fit(y).predict(), y)
+
+
+@pytest.mark.parametrize("rounding", [True, False], ids=["a rounding error", "a blip"])
+def test_a_series_that_had_almost_no_spread_at_first_is_forecast_within_its_range(rounding):
+    draws = np.random.default_rng(0)
+    if rounding:
+        y = np.r_[np.full(300, 0.3), 0.1 + 0.2, np.full(50, 0.3), draws.normal(5, 1, 300)]
+    else:
+        y = np.r_[np.zeros(200), 1e-9, np.zeros(100), draws.poisson(3, 300)]
+    assert_within(FracRidge(3).fit(y).predict(), y)
+
+
+def test_fitting_without_some_rows_is_fitting_with_rows_without_value():
+    y = pd.Series(walk(), pd.date_range("2024-01-01", periods=300, freq="D"))
+    seen = np.random.default_rng(5).random(300) < 0.7
+    seen[[0, -1]] = True
+    dropped, missing = (FracRidge(4, season_lengths=7).fit(part) for part in (y[seen], y.where(seen)))
+    assert dropped.penalty_ == missing.penalty_
+    np.testing.assert_allclose(dropped.predict(8, level=LEVEL), missing.predict(8, level=LEVEL), rtol=1e-9)
+
+
 def test_a_gap_in_real_time_is_one_longer_step():
     rng = np.random.default_rng(0)
     stamps = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.cumsum(rng.integers(40, 80, 300)), unit="s")

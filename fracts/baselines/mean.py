@@ -19,8 +19,10 @@ class Mean(Forecaster):
     ----------
     horizon : the longest lead whose errors are learned, in steps. Past it they stay as they are.
 
-    Notes ----- Intervals are quantiles of the errors of the history at each lead, around the rule's value:
-    the point is the mean of the past both as median and as mean.
+    Notes
+    -----
+    Intervals are quantiles of the errors of the history at each lead, around the rule's value: the point is
+    the mean of the past both as median and as mean.
 
     Examples
     --------

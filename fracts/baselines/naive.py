@@ -20,8 +20,10 @@ class Naive(Forecaster):
     ----------
     horizon : the longest lead whose errors are learned, in steps. Past it they grow as the root of the lead.
 
-    Notes ----- Intervals are quantiles of the errors of the history at each lead, around the rule's value:
-    the point is the last value both as median and as mean.
+    Notes
+    -----
+    Intervals are quantiles of the errors of the history at each lead, around the rule's value: the point is
+    the last value both as median and as mean.
 
     Examples
     --------

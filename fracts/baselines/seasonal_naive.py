@@ -20,12 +20,14 @@ class SeasonalNaive(Forecaster):
     Parameters
     ----------
     horizon : the longest lead whose errors are learned, in steps. Past it they grow as the root of the
-    seasons begun.
+        seasons begun.
     season_length : steps in a season, or "auto": the longest that the calendar implies (168 for hours, 52 for
         weeks) and the history shows three times; ValueError where there is none.
 
-    Notes ----- A place not seen yet has the last value. Intervals are quantiles of the errors of the history
-    at each lead, around the rule's value, which is the point both as median and as mean.
+    Notes
+    -----
+    A place not seen yet has the last value. Intervals are quantiles of the errors of the history at each
+    lead, around the rule's value, which is the point both as median and as mean.
 
     Examples
     --------

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import scipy
 
 HERE = Path(__file__).parent
 
@@ -19,9 +21,9 @@ def record(benchmark, rows):
     run = {
         "date": datetime.date.today().isoformat(),
         "commit": commit(),
-        "chip": platform.processor() or platform.machine(),
+        "chip": chip(),
         "python": platform.python_version(),
-        "numpy": np.__version__,
+        **{package.__name__: package.__version__ for package in (np, scipy, pd)},
     }
     path = HERE / "results" / f"{benchmark}.csv"
     path.parent.mkdir(exist_ok=True)
@@ -31,6 +33,14 @@ def record(benchmark, rows):
         if fresh:
             writer.writeheader()
         writer.writerows({**run, **row} for row in rows)
+
+
+def chip():
+    """Name of the processor, as far as the system tells it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    told = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in told if line.startswith("model name")]
+    return f"{len(names)} x {names[0]}" if names else platform.processor() or platform.machine()
 
 
 def commit():

@@ -140,15 +140,16 @@ def assert_within(table, y):
     assert (y.min() <= table).all() and (table <= y.max()).all()
 
 
-def test_one_wild_value_leaves_the_forecast_within_the_history():
+def test_one_wild_value_moves_the_forecast_by_a_fiftieth_of_itself_at_most():
     y = noise()
     y[-6] = 1000.0
-    assert_within(FracRidge(3).fit(y).predict(), y)
+    assert (np.abs(FracRidge(3).fit(y).predict()) < 20).all()
 
 
-def test_after_a_step_of_the_level_the_forecast_stays_within_the_history():
+def test_after_a_step_of_the_level_the_forecast_overshoots_by_a_tenth_of_it_at_most():
     y = np.append(np.full(250, 20.0), np.full(50, 25.0)) + 0.001 * noise()
-    assert_within(FracRidge(3).fit(y).predict(), y)
+    table = FracRidge(3).fit(y).predict()
+    assert (table > 24.5).all() and (table < 25.5).all()
 
 
 @pytest.mark.parametrize("rounding", [True, False], ids=["a rounding error", "a blip"])

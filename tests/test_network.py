@@ -3,11 +3,7 @@
 import copy
 import functools
 import pickle
-import random
-import subprocess
-import sys
 
-import lightning
 import numpy as np
 import pandas as pd
 import pytest
@@ -282,130 +278,6 @@ def test_a_history_too_short_to_train_on_is_the_linear_path_alone():
     model, linear = make().fit(y), make(n_layers=0).fit(y)
     assert model.history_ == [] and not model.network_kept_
     np.testing.assert_allclose(model.forecast(level=90), linear.forecast(level=90), rtol=1e-13)
-
-
-def test_a_network_that_does_not_beat_the_linear_path_is_silenced():
-    y = noise()
-    model, linear = make(max_epochs=2).fit(y), make(n_layers=0).fit(y)
-    assert not model.network_kept_ and len(model.history_) > 1
-    np.testing.assert_allclose(model.forecast(6, level=90), linear.forecast(6, level=90), rtol=1e-12)
-
-
-def test_the_weights_of_the_best_epoch_stay():
-    model = make(max_epochs=2, learning_rate=0.5).fit(noise())
-    losses = [epoch.held_out_loss for epoch in model.history_]
-    assert min(losses) == losses[0] < losses[-1]
-    untrained = make().fit(noise()[:60]).network_
-    for found, expected in zip(model.network_.parameters(), untrained.parameters(), strict=True):
-        assert torch.equal(found, expected)
-
-
-def tent(rows):
-    """A noisy tent map: the next value hangs on the size of the last one, which no linear path can tell."""
-    draws = np.random.default_rng(3)
-    y = np.zeros(rows)
-    for t in range(1, rows):
-        y[t] = 2 - 1.5 * abs(y[t - 1]) + 0.2 * draws.normal()
-    return y
-
-
-def test_a_network_that_beats_the_linear_path_is_kept():
-    y = tent(600)
-    model = make(max_epochs=3, learning_rate=1e-2).fit(y[:500])
-    linear = make(n_layers=0).fit(y[:500])
-    losses = [epoch.held_out_loss for epoch in model.history_]
-    assert model.network_kept_
-    assert min(losses) < 0.8 * losses[0]
-    assert model.score(y[500:]) > linear.score(y[500:]) + 0.1
-
-
-@pytest.mark.parametrize("missing", [slice(200, 299), slice(1, 200), slice(100, 290)], ids=str)
-def test_a_history_with_a_long_hole_is_fitted(missing):
-    y = weekly(1)[:, 0]
-    y[missing] = np.nan
-    model = make((7,)).fit(y)
-    assert np.isfinite(model.forecast(level=90)).all()
-
-
-def test_the_history_tells_every_epoch():
-    history = make((7,), max_epochs=2).fit(weekly(1)[:, 0]).history_
-    assert [epoch.epoch for epoch in history] == [0, 1, 2]
-    assert np.isnan(history[0].train_loss)
-    assert all(epoch.train_loss > 0 for epoch in history[1:])
-    assert all(np.isfinite(epoch.held_out_loss) and epoch.held_out_loss > 0 for epoch in history)
-
-
-def test_training_is_silent_and_writes_nothing(tmp_path):
-    fit = (
-        "import numpy as np; from fracts import FracForecaster\n"
-        "y = np.random.default_rng(0).normal(size=150)\n"
-        "FracForecaster(2, width=16, n_heads=2, window=64, max_epochs=1, random_state=0).fit(y).predict()"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", fit], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert (ended.stdout, ended.stderr) == ("", "")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_training_leaves_the_random_numbers_of_others_alone():
-    random.seed(1), np.random.seed(1), torch.manual_seed(1)
-    expected = random.random(), np.random.random(), torch.rand(1).item()
-    random.seed(1), np.random.seed(1), torch.manual_seed(1)
-    make().fit(noise())
-    assert (random.random(), np.random.random(), torch.rand(1).item()) == expected
-
-
-def test_training_is_repeatable_to_the_bit_and_differs_by_seed():
-    y = weekly(1)[:, 0]
-    first, second, other = (make((7,), random_state=seed).fit(y) for seed in (4, 4, 5))
-    assert first.history_[1:] == second.history_[1:] != other.history_[1:]
-    for a, b in zip(first.network_.parameters(), second.network_.parameters(), strict=True):
-        assert torch.equal(a, b)
-    np.testing.assert_array_equal(first.forecast(5, level=90), second.forecast(5, level=90))
-    starts = [make((7,), random_state=seed).fit(y[:60]).network_.encoder.embed.weight for seed in (4, 5)]
-    assert not torch.equal(*starts)
-
-
-def test_a_trainer_of_ones_own_is_made_once_a_fit_and_used():
-    made = []
-
-    def trainer():
-        made.append(
-            lightning.Trainer(
-                accelerator="cpu",
-                max_epochs=3,
-                limit_train_batches=1,
-                logger=False,
-                enable_checkpointing=False,
-                enable_progress_bar=False,
-                enable_model_summary=False,
-            )
-        )
-        return made[-1]
-
-    model = make(trainer=trainer).fit(noise())
-    assert len(made) == 1 and made[0].global_step == 3
-    assert [epoch.epoch for epoch in model.history_] == [0, 1, 2, 3]
-    model.fit(noise())
-    assert len(made) == 2
-
-
-def test_the_device_is_told_and_a_wrong_one_is_an_error():
-    assert make(device="cpu", n_layers=0).fit(noise()).device_ == "cpu"
-    with pytest.raises(ValueError, match="device must be 'auto', 'cpu' or 'cuda', got 'tpu'"):
-        make(device="tpu").fit(noise())
-    model = trained((), 1)
-    assert model.device_ in ("cpu", "cuda")
-    assert {tensor.device.type for tensor in model.network_.state_dict().values()} == {"cpu"}
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is there")
-def test_a_gpu_that_is_not_there_is_an_error_that_says_what_to_do():
-    model = make(device="cuda")
-    with pytest.raises(ValueError, match=r"device='cuda'.*device='cpu'"):
-        model.fit(noise())
-    assert not hasattr(model, "network_")
 
 
 def test_a_model_is_kept_and_copied_like_any_other(random_weights):

@@ -9,6 +9,7 @@ is checked and computed before anything is assigned, so after an error the estim
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
@@ -24,7 +25,7 @@ from fracts.series import Layout, Panel, State, read
 from fracts.timeline import Clock, learn_clock
 
 
-class Forecaster(BaseEstimator):
+class Forecaster(BaseEstimator, ABC):
     """Base of all forecasters: a model fills the four hooks at the end.
 
     A `y` is a pandas Series or wide DataFrame (a column a series) with dates, periods or integers as index, a
@@ -305,21 +306,21 @@ class Forecaster(BaseEstimator):
         self._check_fitted()
         return self._clock.stamp(self._count)
 
+    @abstractmethod
     def _fit(self, panel: Panel, clock: Clock) -> None:
         """Learn the weights, attributes ending in `_`, from a panel that may hold NaN."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _empty_state(self, n_series: int) -> State:
         """The state before any row."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _advance(self, state: State, panel: Panel) -> State:
         """The state after the rows of `panel`, knowing the time of the last; `state` is left alone."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
         """The next `horizon` steps seen from the last row of `state`, at ascending levels `quantiles`."""
-        raise NotImplementedError
 
     def _learn(self, y: Any) -> None:
         check_positive_integer(self.horizon, "horizon")

@@ -27,7 +27,7 @@ _HOMES = {
     "SeasonalNaive": "fracts.baselines",
     "show_versions": "fracts.versions",
 }
-_ROOMS = ("datasets", "kernels", "memory", "scores")
+_ROOMS = ("datasets", "kernels", "memory", "plots", "scores")
 
 __all__ = [*_HOMES, *_ROOMS]
 

@@ -74,9 +74,12 @@ class ModeBank:
         return decayed_sums(state, decay[:, None], drive)
 
     def features(self, state: Complex, centre: Array, scale: Array) -> Array:
-        """Centred and scaled modes: (..., features); real parts, then imaginary parts of what turns.
+        """Centred and scaled modes as `parts`: (..., features).
 
         state: (..., 2, modes).  centre, scale: (...).
         """
-        z = (state[..., 0, :] - centre[..., None] * state[..., 1, :]) / scale[..., None]
-        return np.concatenate([z.real, z.imag[..., self.turning]], axis=-1)
+        return self.parts((state[..., 0, :] - centre[..., None] * state[..., 1, :]) / scale[..., None])
+
+    def parts(self, modes: Complex) -> Array:
+        """Real parts of modes (..., modes), then imaginary parts of what turns: (..., features)."""
+        return np.concatenate([modes.real, modes.imag[..., self.turning]], axis=-1)

@@ -4,18 +4,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import NDArray
 
 from fracts.base import Forecaster
-from fracts.checks import check_lead, check_memory, check_network
+from fracts.checks import check_memory, check_network
 from fracts.encoder import FracEncoder
 from fracts.folds import FOLDS, fold_of
 from fracts.forecasts import QUANTILES, Forecast
 from fracts.heads import QuantileHead
+from fracts.inspection import Inspection
 from fracts.linear import fit_linear, is_pooled
 from fracts.network import FracNetwork, as_arrays, as_state
+from fracts.network_response import network_response, typical_rows
 from fracts.online import encode_row, head_row
 from fracts.paths import extended
 from fracts.recall import linear_memory
@@ -36,7 +37,7 @@ _ROWS_AT_ONCE = 16384  # of all series, in a pass over a history
 _MEAN_WEIGHTS = np.diff(np.concatenate([[0.0], (QUANTILES[1:] + QUANTILES[:-1]) / 2, [1.0]]))
 
 
-class FracForecaster(Forecaster):
+class FracForecaster(Forecaster, Inspection):
     """Forecasts from fractional memories: a linear path, and a selective FRAC network that refines it.
 
     The linear path is that of `FracRidge`. The network reads the series through banks of exponential modes
@@ -117,18 +118,6 @@ class FracForecaster(Forecaster):
         self.verbose = verbose
         self.trainer = trainer
 
-    def memory_spectrum(self, lead: int = 1) -> pd.DataFrame:
-        """Weight of every mode of the linear path in the forecast of `lead` steps ahead.
-
-        Returns
-        -------
-        DataFrame with the columns `series` (None: all share their weights), `period` (steps, inf for the
-        plain modes), `timescale` (steps) and `weight` (of a mode of unit gain, dimensionless; the modulus at
-        a season's frequency).
-        """
-        self._check_fitted()
-        return self._path.spectrum(check_lead(lead, self.horizon))
-
     def _fit(self, panel: Panel, clock: Clock) -> None:
         check_memory(self.n_modes, self.timescales)
         check_network(self)
@@ -141,6 +130,7 @@ class FracForecaster(Forecaster):
         self.history_: list[Epoch] = []
         self.network_kept_: tuple[str, ...] = ()
         if self.n_layers:
+            self._rows = typical_rows(panel)
             seeds = np.random.SeedSequence(self.random_state).generate_state(2)
             self.network_ = self._new_network(torch.Generator().manual_seed(int(seeds[0])))
             if panel.times.size >= max(_MIN_ROWS, 10 * self.horizon):
@@ -219,6 +209,11 @@ class FracForecaster(Forecaster):
         mean = centre[:, None] + scale[:, None] * mean
         quantiles = centre[:, None, None] + scale[:, None, None] * (leads[..., None] + moved)
         return Forecast(mean, quantiles)
+
+    def _network_kernel(self, lags: NDArray[np.int64], lead: int) -> NDArray[np.float64]:
+        if self.network_ is None:
+            return np.zeros(lags.size)
+        return network_response(self.network_, self._path.memory.scaler, self._rows, lags, lead)
 
 
 def _device(asked: str) -> str:

@@ -56,6 +56,7 @@ class LinearPath:
     errors: Array  # (groups, horizon, quantiles): held-out errors in units of scale
     penalty: Penalty
     ids: tuple[Any, ...]  # of the series fitted
+    counts: NDArray[np.int64]  # (groups,), values that each group learned from
 
     def empty(self, ids: Sequence[Any]) -> State:
         """State of the series `ids` before any row.
@@ -150,7 +151,9 @@ def fit_linear(panel: Panel, memory: LinearMemory, ids: Sequence[Any], *, pooled
     batches = np.array_split(leads, -(-leads.size // _LEADS_WITH_HOLES)) if holes else [leads]
     solved = [_solve(memory, share, penalty.of(memory.bank), batches, pooled) for share in shares]
     coefficients, held_out, errors = (np.concatenate(parts) for parts in zip(*solved, strict=True))
-    return LinearPath(memory, coefficients, held_out, errors, penalty, tuple(ids))
+    values = (~np.isnan(panel.values)).sum(1)
+    seen = values.sum(keepdims=True) if pooled else values
+    return LinearPath(memory, coefficients, held_out, errors, penalty, tuple(ids), seen)
 
 
 def _leads(features: Array, anchor: Array, coefficients: Array, group: NDArray[np.int64]) -> Array:

@@ -1,12 +1,12 @@
 """`FracRidge`: linear forecasts from a bank of fractional memories, fitted in closed form."""
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from fracts.base import Forecaster
-from fracts.checks import check_lead, check_memory, check_pooled
+from fracts.checks import check_memory, check_pooled
 from fracts.forecasts import Forecast
+from fracts.inspection import Inspection
 from fracts.linear import fit_linear, is_pooled
 from fracts.paths import extended
 from fracts.recall import linear_memory
@@ -15,7 +15,7 @@ from fracts.series import Panel, State
 from fracts.timeline import Clock
 
 
-class FracRidge(Forecaster):
+class FracRidge(Forecaster, Inspection):
     """Linear forecasts from a bank of fractional memories.
 
     Every lead is a ridge regression on exponential modes of geometrically spaced timescales, plain and at
@@ -62,33 +62,6 @@ class FracRidge(Forecaster):
         self.season_lengths = season_lengths
         self.pooled = pooled
 
-    def memory_spectrum(self, lead: int = 1) -> pd.DataFrame:
-        """Weight of every mode in the forecast of `lead` steps ahead.
-
-        Parameters
-        ----------
-        lead : in steps, from 1 to the horizon fitted.
-
-        Returns
-        -------
-        DataFrame with the columns `series` (None: all share their weights), `period` (steps, inf for the
-        plain modes), `timescale` (steps) and `weight` (of a mode of unit gain, dimensionless; the modulus at
-        a season's frequency).
-
-        Raises
-        ------
-        NotFittedError : before fit.
-        ValueError : `lead` is not an integer from 1 to `horizon`.
-
-        Examples
-        --------
-        >>> y = np.random.default_rng(0).normal(size=300).cumsum()
-        >>> list(FracRidge(2).fit(y).memory_spectrum(lead=2).columns)
-        ['series', 'period', 'timescale', 'weight']
-        """
-        self._check_fitted()
-        return self._path.spectrum(check_lead(lead, self.horizon))
-
     def _fit(self, panel: Panel, clock: Clock) -> None:
         check_memory(self.n_modes, self.timescales)
         check_pooled(self.pooled)
@@ -112,3 +85,6 @@ class FracRidge(Forecaster):
         mean = centre[:, None] + scale[:, None] * leads
         errors = self._path.errors[state["group"]]
         return Forecast(mean, mean[..., None] + scale[:, None, None] * errors)
+
+    def _network_kernel(self, lags: NDArray[np.int64], lead: int) -> NDArray[np.float64]:
+        return np.zeros(lags.size)

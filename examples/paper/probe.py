@@ -173,17 +173,18 @@ def accuracies(
     events: (sequences, longest).  labels: (sequences, lengths, LAST).
     """
     model.eval()
-    # Attention keeps every key: memory holds a few sequences at once, and no two shapes are alike.
+    # Attention keeps every key: memory holds a few sequences at once, and each step is absorbed alone.
     keeps_all = isinstance(model.mixer, Attention)
-    at_once = max(1, 2**23 // lengths[-1]) if keeps_all else len(events)
+    at_once, segment = (max(1, 2**23 // lengths[-1]), lengths[-1]) if keeps_all else (len(events), SEGMENT)
     absorb = _compiled(Probe.absorb, "default") if compiled and not keeps_all else Probe.absorb
     right = torch.zeros(len(lengths), device=events.device)
     for some, truth in zip(events.split(at_once), labels.split(at_once), strict=True):
         state, start = None, 0
         for i, length in enumerate(lengths):
-            for part in some[:, start : length - LAST].split(SEGMENT, 1):
+            read = max(start, length - SEGMENT)
+            for part in some[:, start:read].split(segment, 1) if read > start else ():
                 state = absorb(model, part.float(), state)
-            logits, state = model(some[:, length - LAST : length].float(), state)
+            logits, state = model(some[:, read:length].float(), state)
             start = length
-            right[i] += (((logits > 0) == (truth[:, i] > 0)) & (truth[:, i] != 0)).sum()
+            right[i] += (((logits[:, -LAST:] > 0) == (truth[:, i] > 0)) & (truth[:, i] != 0)).sum()
     return (right / (labels != 0).sum((0, 2))).tolist()

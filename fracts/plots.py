@@ -1,0 +1,154 @@
+"""Pictures of what a model remembers: its kernel and its spectrum on log axes, beside the pure law.
+
+One idea: on log axes a power law is a straight line, so a look tells how far the memory follows one and where
+it stops. Each function draws on matplotlib axes and returns them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from fracts.inspection import Inspection
+from fracts.projection import fractional_weights
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+_LAGS = np.unique(np.geomspace(1, 1000, 60).astype(np.int64))
+_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito (2008)
+_DEEPEST = 1e-5  # of the largest weight: how far down an axis goes
+
+
+def plot_memory_kernel(model: Inspection, lags: ArrayLike | None = None, ax: Axes | None = None) -> Axes:
+    """The weight of each past value in the next forecast, beside the law of the model's own exponent.
+
+    The law is the best forecast of ARFIMA(0, d, 0) with the d of `memory_exponent`, which falls like
+    lag**-(1 + d). Log axes have no place for a negative weight: its size is drawn, as a hollow dot.
+
+    Parameters
+    ----------
+    model : a fitted FracRidge or FracForecaster.
+    lags : (lags,), steps back, integers of at least 1; None for some from 1 to 1,000.
+    ax : axes to draw on; None makes new ones.
+
+    Returns
+    -------
+    The axes. Where every series has weights of its own the first six are drawn.
+
+    Raises
+    ------
+    NotFittedError : the model is not fitted.
+    ValueError : `lags` are empty or not as above.
+
+    Examples
+    --------
+    >>> from fracts import FracRidge
+    >>> y = np.random.default_rng(0).normal(size=300).cumsum()
+    >>> plot_memory_kernel(FracRidge(1).fit(y)).get_xlabel()
+    'lag (steps)'
+    """
+    table = model.memory_kernel(_LAGS if lags is None else lags)
+    ax = ax or _new_axes()
+    for name, kernel, color in _by_series(table):
+        lag = kernel["lag"].to_numpy()
+        d, error = model.memory_exponent(name)
+        law = fractional_weights(d, int(lag.max()))[lag - 1]
+        _draw_dots(ax, lag, kernel["weight"].to_numpy(), color, "o", _label(name, "the model"))
+        _draw_law(ax, lag, law, color, _label(name, f"ARFIMA, d = {d:.2f} ± {error:.2f}"))
+    return _finished(ax, "lag (steps)", "weight of a past value", "upper right")
+
+
+def plot_memory_spectrum(model: Inspection, ax: Axes | None = None) -> Axes:
+    """The weight of each mode in the next forecast, beside the law of the model's own exponent.
+
+    The law is what ARFIMA(0, d, 0) with the d of `memory_exponent` gives to slow modes of this spacing: it
+    falls like timescale**-d. Log axes have no place for a negative weight: its size is drawn, hollow. Nor for
+    a timescale of 0, the last value as an anchor.
+
+    Parameters
+    ----------
+    model : a fitted FracRidge or FracForecaster, of which the linear path is drawn.
+    ax : axes to draw on; None makes new ones.
+
+    Returns
+    -------
+    The axes. Where every series has weights of its own the first six are drawn.
+
+    Raises
+    ------
+    NotFittedError : the model is not fitted.
+
+    Examples
+    --------
+    >>> from fracts import FracRidge
+    >>> y = np.random.default_rng(0).normal(size=300).cumsum()
+    >>> plot_memory_spectrum(FracRidge(1).fit(y)).get_xlabel()
+    'timescale (steps)'
+    """
+    table = model.memory_spectrum()
+    ax = ax or _new_axes()
+    for name, modes, color in _by_series(table[table["timescale"] > 0]):
+        plain = np.isinf(modes["period"].to_numpy())
+        timescale, weight = modes["timescale"].to_numpy(), modes["weight"].to_numpy()
+        d = model.memory_exponent(name).d
+        _draw_dots(ax, timescale[plain], weight[plain], color, "o", _label(name, "plain modes"))
+        if not plain.all():
+            _draw_dots(ax, timescale[~plain], weight[~plain], color, "x", _label(name, "modes of seasons"))
+        law = _spectral_law(timescale[plain], d)
+        _draw_law(ax, timescale[plain], law, color, _label(name, f"law of d = {d:.2f}"))
+    return _finished(ax, "timescale (steps)", "weight of a mode of unit gain", "lower left")
+
+
+def _spectral_law(timescales: Array, d: float) -> Array:
+    """Weights of modes of unit gain that together fall like the weights of ARFIMA(0, d, 0).
+
+    Those are about d / Gamma(1 - d) * lag^-(1 + d), and lag^-(1 + d) is the integral over log timescale of
+    timescale^-(1 + d) exp(-lag / timescale) / Gamma(1 + d). A mode has gain 1 / timescale.
+    """
+    spacing = np.gradient(np.log(timescales)) if timescales.size > 1 else np.ones(timescales.size)
+    law: Array = np.sin(np.pi * d) / np.pi * spacing * timescales**-d
+    return law
+
+
+def _by_series(table: pd.DataFrame) -> Iterator[tuple[Any, pd.DataFrame, str]]:
+    """Name, rows and colour of each series; fewer than all where colours run out."""
+    parts = table.groupby("series", sort=False, dropna=False)
+    for (name, rows), color in zip(parts, _COLORS, strict=False):
+        yield (None if pd.isna(name) else name), rows, color
+
+
+def _label(name: Any, what: str) -> str:
+    return what if name is None else f"{name}: {what}"
+
+
+def _draw_dots(ax: Axes, x: Array, weight: Array, color: str, marker: str, label: str) -> None:
+    """The size of each weight, hollow where it is negative."""
+    ax.plot(x, np.where(weight > 0, weight, np.nan), marker, color=color, markersize=4, label=label)
+    ax.plot(x, np.where(weight < 0, -weight, np.nan), marker, color=color, markersize=4, fillstyle="none")
+
+
+def _draw_law(ax: Axes, x: Array, law: Array, color: str, label: str) -> None:
+    ax.plot(x, np.where(law == 0, np.nan, np.abs(law)), color=color, linewidth=1, alpha=0.7, label=label)
+
+
+def _finished(ax: Axes, x: str, y: str, free: Literal["upper right", "lower left"]) -> Axes:
+    """`ax` with log scales, names of the axes `x` and `y`, and a legend in the corner `free`."""
+    drawn = np.concatenate([line.get_ydata() for line in ax.lines])
+    top = np.nanmax(drawn)
+    ax.set(xscale="log", yscale="log", xlabel=x, ylabel=y)
+    ax.set_ylim(bottom=max(np.nanmin(drawn), _DEEPEST * top) / 2, top=2 * top)
+    ax.legend(frameon=False, loc=free, fontsize="small")
+    return ax
+
+
+def _new_axes() -> Axes:
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(layout="constrained")[1]

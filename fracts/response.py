@@ -1,0 +1,48 @@
+"""What a past value weighs in a forecast of the linear path: its impulse response.
+
+One idea: with the scale held fixed the forecast is linear in the values, so its derivative is a sum of what
+each part of the memory makes of an impulse: the modes, the anchor, and the centre, which is a mean of the
+same values and stands in the forecast, in the anchor and in every feature.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fracts.anchor import SeasonSlots
+from fracts.linear import LinearPath
+from fracts.scaling import Array
+from fracts.series import State
+
+Ints = NDArray[np.int64]
+
+
+def linear_response(path: LinearPath, state: State, lags: Ints, lead: int) -> Array:
+    """Derivative (lags,) of the forecast of `lead` by the value at each lag, 1 for the last row.
+
+    As though every row held a value; the mean over the series of `state`, which share their coefficients.
+    """
+    bank, scaler, anchor = path.memory.bank, path.memory.scaler, path.memory.anchors[0]
+    coefficients = path.coefficients[state["group"][0], :, lead - 1]
+    age = lags - 1.0
+    impulse = -np.expm1(-1 / bank.tau) * np.exp(age[:, None] * (-1 / bank.tau + 1j * bank.frequency))
+    response: Array = bank.parts(impulse) @ coefficients
+    # The centre gives back what the features, and the anchor, take off the values.
+    centred = 1.0 - bank.parts(state["modes"][:, 1]) @ coefficients  # (series,)
+    if anchor is not None:
+        response += _anchor_response(anchor, state["slots_0"], state["time"][0], lags, lead)
+        centred -= 1.0
+    response += np.mean(centred / np.maximum(state["sums"][:, 0], 1.0)) * np.exp(-age / scaler.timescale)
+    return response
+
+
+def _anchor_response(anchor: SeasonSlots, slots: Array, now: float, lags: Ints, lead: int) -> Array:
+    """Weight (lags,) of the value at each lag in the anchor of `lead`."""
+    length = anchor.season_length
+    weight = slots[:, (int(np.floor(now)) + lead) % length, 1]  # (series,); 0: phase not seen yet
+    rounds, apart = np.divmod(lags - 1 + lead, length)
+    before = rounds - -(-lead // length)  # seasons before the last one seen
+    kept = np.exp(-1.0 / anchor.memory) if anchor.memory else 0.0
+    seen = np.mean(np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0))
+    said: Array = np.where(apart == 0, seen * kept ** np.maximum(before, 0), 0.0)
+    said[lags == 1] += np.mean(weight == 0)  # which answers with the last value
+    return said

@@ -37,6 +37,7 @@ class FracEncoder(nn.Module):
         n_modes: int,
         timescales: tuple[float, float],
         generator: torch.Generator,
+        window: float = 512.0,
     ) -> None:
         super().__init__()
         self.embed = linear(1, width, generator, bias=False)
@@ -44,7 +45,8 @@ class FracEncoder(nn.Module):
         # Stand in for the value and its even features where a row holds none.
         self.nothing = nn.Parameter(torch.zeros(2, width))
         self.mixers = nn.ModuleList(
-            FracMixer(width, n_heads, n_frequencies, n_modes, timescales, generator) for _ in range(n_layers)
+            FracMixer(width, n_heads, n_frequencies, n_modes, timescales, generator, window)
+            for _ in range(n_layers)
         )
         self.blocks = nn.ModuleList(
             nn.Sequential(

@@ -163,6 +163,7 @@ class FracForecaster(Forecaster, Inspection):
             self.n_modes,
             (self.timescales[0], self.timescales[1]),
             generator,
+            self.window,
         )
         head = QuantileHead(self.width, torch.from_numpy(QUANTILES), torch.from_numpy(self._path.errors))
         return FracNetwork(encoder, head, frequencies).eval()

@@ -9,18 +9,16 @@ A token without a value reads and does nothing else: it writes nothing, and the 
 the controls of the last observed token. So passing it or leaving it out is the same.
 """
 
-from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from fracts.kernels import frac_scan
-from fracts.memory import mode_timescales, power_law_weights
-
-EXPONENTS = np.geomspace(0.02, 2.0, 33)  # of the table that read and write weights are interpolated in
+from fracts.memory import mode_timescales
+from fracts.mode_weights import KNOTS, mode_scores, read_weights, write_weights
 
 
 class Tokens(NamedTuple):
@@ -47,11 +45,11 @@ class FracMixer(nn.Module):
     timescales : the shortest and the longest memory to represent, in steps.
     n_modes : modes of each head, the tail mode included.
     generator : of the initial weights.
+    window : steps, the longest lag that training sees.
     """
 
     rates: Tensor
-    unit_gain: Tensor
-    log_weights: Tensor
+    scores: Tensor
 
     def __init__(
         self,
@@ -61,20 +59,20 @@ class FracMixer(nn.Module):
         n_modes: int,
         timescales: tuple[float, float],
         generator: torch.Generator,
+        window: float = 512.0,
     ) -> None:
         super().__init__()
         self.n_heads, self.n_frequencies, self.n_modes = n_heads, n_frequencies, n_modes
         self.channels = width // (2 * n_heads)
         heads = n_heads + n_frequencies
         self.value = linear(width, (2 * n_heads + n_frequencies) * self.channels, generator, bias=False)
-        self.controls = linear(width, heads * (4 + 2 * n_modes), generator, scale=0.1)
+        self.controls = linear(width, heads * (4 + 2 * KNOTS), generator, scale=0.1)
         self.gate = linear(width, heads * 2 * self.channels, generator)
         self.out = linear(heads * 2 * self.channels, width, generator, bias=False)
-        tau, log_weights = _prior(n_modes, timescales)
-        unit_gain = np.append(-np.expm1(-1 / tau[:-1]) * tau[:-1], 1.0)
+        tau = mode_timescales(*timescales, n_modes)
+        scores = mode_scores(tuple(tau), timescales, window)
         self.register_buffer("rates", torch.from_numpy(1 / tau).float())
-        self.register_buffer("unit_gain", torch.from_numpy(unit_gain).float())
-        self.register_buffer("log_weights", torch.from_numpy(log_weights).float())
+        self.register_buffer("scores", torch.from_numpy(scores).float())
         with torch.no_grad():
             order = torch.linspace(-2.0, 2.0, heads)  # memories from long to short, one a head
             start = torch.stack([torch.full_like(order, 0.5413), order, order, torch.zeros_like(order)])
@@ -94,45 +92,79 @@ class FracMixer(nn.Module):
         value: (batch, time, width), what is written, by a linear map without bias.
         gate: (batch, time, width), what sets the controls.
         """
+        step, read, write, rate, to_read, to_write = self._controls(gate)
+        step, rate = F.softplus(step), torch.exp(rate)  # 1 at the start
+        c = read_weights(to_read, read, self.scores[0])
+        b = write_weights(to_write, write, self.scores[1], step, rate, self.rates, tokens.observed)
+        decay, hold = _held(step * rate, tokens.observed, state.hold)
+        v = self._values(value, tokens.wave)
+        usual = self._usual_decay()
+        y, modes = frac_scan(
+            c, b, tokens.gap[..., None] * (decay / usual), usual[:, None] * self.rates, v, state.modes
+        )
+        y = self._to_now(y, tokens.wave)
+        y = _Gated.apply(y, self.gate(gate).view_as(y))  # type: ignore[no-untyped-call]
+        return self.out(y.flatten(-2)), MixerState(modes, hold)
+
+    def _controls(self, gate: Tensor) -> tuple[Tensor, ...]:
+        """Step, order of reading, order of writing and rate, raw, (batch, time, heads) each; contents of
+        reading and of writing, (batch, time, heads, knots)."""
         heads = self.n_heads + self.n_frequencies
         controls = self.controls(gate)
-        step, read, write, rate = controls[..., : 4 * heads].unflatten(-1, (4, heads)).unbind(-2)
-        content = controls[..., 4 * heads :].unflatten(-1, (2, heads, self.n_modes))
-        step, rate = F.softplus(step), torch.exp(rate)  # 1 at the start
-        c = torch.softmax(self._half_prior(read) + content[..., 0, :, :], -1)
-        b = torch.softmax(self._half_prior(write) - self.unit_gain.log() + content[..., 1, :, :], -1)
-        b = b * self._gain(step, rate) * tokens.observed[..., None, None]
-        decay, hold = _held(step * rate, tokens.observed, state.hold)
+        # Each in memory of its own: torch is slow on numbers that lie apart.
+        raw = controls[..., : 4 * heads].unflatten(-1, (4, heads)).movedim(-2, 0).contiguous()
+        contents = controls[..., 4 * heads :].unflatten(-1, (2, heads, -1)).movedim(-3, 0).contiguous()
+        return *raw.unbind(), *contents.unbind()
 
+    def _usual_decay(self) -> Tensor:
+        """Decay a step of each head (heads,), about: the scan is fastest in steps of about 1."""
+        step, _, _, rate = self.controls.bias.detach()[: 4 * (self.n_heads + self.n_frequencies)].view(4, -1)
+        return (F.softplus(step) * torch.exp(rate)).clamp(1e-3, 1e3)
+
+    def _values(self, value: Tensor, wave: Tensor) -> Tensor:
+        """What is written, (batch, time, heads, 2 * channels): at its frequency in a seasonal head."""
         values = self.value(value)
+        if not self.n_frequencies:
+            plain: Tensor = values.view(*values.shape[:-1], self.n_heads, -1)
+            return plain
         n_plain = 2 * self.n_heads * self.channels
         plain = values[..., :n_plain].unflatten(-1, (self.n_heads, 2 * self.channels))
         seasonal = values[..., n_plain:].unflatten(-1, (self.n_frequencies, self.channels))
-        cos, sin = tokens.wave[..., 0, None], tokens.wave[..., 1, None]  # (batch, time, frequencies, 1)
-        v = torch.cat([plain, torch.cat([seasonal * cos, seasonal * sin], -1)], -2)
-        rates = self.rates.expand(heads, -1)
-        y, modes = frac_scan(c, b, tokens.gap[..., None] * decay, rates, v, state.modes)
+        cos, sin = wave[..., 0, None], wave[..., 1, None]  # (batch, time, frequencies, 1)
+        return torch.cat([plain, torch.cat([seasonal * cos, seasonal * sin], -1)], -2)
 
+    def _to_now(self, y: Tensor, wave: Tensor) -> Tensor:
+        """The seasonal heads of what was read, (batch, time, heads, 2 * channels), relative to now."""
+        if not self.n_frequencies:
+            return y
         along, across = y[..., self.n_heads :, :].chunk(2, -1)
+        cos, sin = wave[..., 0, None], wave[..., 1, None]
         now = torch.cat([cos * along + sin * across, sin * along - cos * across], -1)
-        y = torch.cat([y[..., : self.n_heads, :], now], -2).flatten(-2)
-        # Odd and linear for small outputs; long sums of a slow memory stay bounded.
-        y = y * torch.rsqrt(1 + y.square().mean(-1, keepdim=True))
-        return self.out(y * torch.sigmoid(self.gate(gate))), MixerState(modes, hold)
+        return torch.cat([y[..., : self.n_heads, :], now], -2)
 
-    def _half_prior(self, order: Tensor) -> Tensor:
-        """Half the log weight of each mode for the exponent 2 * sigmoid(order): (..., modes)."""
-        log_exponent = (2 * torch.sigmoid(order)).clamp(EXPONENTS[0], EXPONENTS[-1]).log()
-        place = (log_exponent - np.log(EXPONENTS[0])) / np.log(EXPONENTS[1] / EXPONENTS[0])
-        left = place.detach().long().clamp(max=len(EXPONENTS) - 2)
-        share = (place - left)[..., None]
-        return 0.5 * torch.lerp(self.log_weights[left], self.log_weights[left + 1], share)
 
-    def _gain(self, step: Tensor, rate: Tensor) -> Tensor:
-        """Zero-order hold of one base step: (..., modes)."""
-        slow, tail = self.rates[:-1], step[..., None]
-        pace = rate[..., None] * slow
-        return torch.cat([-torch.expm1(-tail * pace) / pace, tail], -1)
+class _Gated(torch.autograd.Function):
+    """What was read, (..., channels), bounded and gated: y / sqrt(1 + mean(y^2)) * sigmoid(gate).
+
+    Odd and linear for small y; long sums of a slow memory stay bounded. Each head for itself: else the
+    longest memories, which go on growing after any training window, would silence the others.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, y: Tensor, gate: Tensor) -> Tensor:
+        shrink = torch.linalg.vecdot(y, y).div_(y.shape[-1]).add_(1).rsqrt_()[..., None]
+        ctx.save_for_backward(y, gate, shrink)
+        return torch.sigmoid(gate).mul_(y).mul_(shrink)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        y, gate, shrink = ctx.saved_tensors
+        opened = torch.sigmoid(gate)
+        grad_y = (grad * opened).mul_(shrink)
+        both = grad_y * y  # of log y as of log sigmoid(gate)
+        size = both.sum(-1, keepdim=True) * shrink.square() / y.shape[-1]
+        return grad_y.addcmul_(y, size, value=-1), both.addcmul_(both, opened, value=-1)
 
 
 def _held(pace: Tensor, observed: Tensor, hold: Tensor) -> tuple[Tensor, Tensor]:
@@ -143,14 +175,6 @@ def _held(pace: Tensor, observed: Tensor, hold: Tensor) -> tuple[Tensor, Tensor]
     index = F.pad(last, (1, 0))[..., None].expand(-1, -1, pace.shape[-1])
     after = both.gather(1, index)
     return after[:, :-1], after[:, -1]
-
-
-@lru_cache
-def _prior(n_modes: int, timescales: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
-    """Timescales (modes,), and log weights (exponents, modes) of the power laws."""
-    tau = mode_timescales(*timescales, n_modes)
-    weights = np.stack([power_law_weights(tau, g, *timescales) for g in EXPONENTS])
-    return tau, np.log(weights)
 
 
 def linear(

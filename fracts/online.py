@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from torch import nn
 
-from fracts.mixer import EXPONENTS
+from fracts.mode_weights import BASIS, EXPONENTS
 from fracts.network import FracNetwork
 from fracts.series import State
 
 Array = NDArray[np.floating]
 
-_LOWEST = float(EXPONENTS[0])
-_SPACING = math.log(EXPONENTS[1] / EXPONENTS[0])
+_LOWEST = math.log(EXPONENTS[0])
 
 
 def encode_row(network: FracNetwork, state: State, u: Array, time: Array, gap: Array) -> State:
@@ -107,8 +106,8 @@ def _mix(
     step = np.logaddexp(0, controls[:, :heads])
     order = controls[:, heads : 3 * heads].reshape(batch, 2, heads)  # of reading, of writing
     rate = np.exp(controls[:, 3 * heads : 4 * heads])
-    score = _half_prior(mixer.log_weights, order) + controls[:, 4 * heads :].reshape(batch, 2, heads, -1)
-    score[:, 1] -= np.log(mixer.unit_gain)
+    content = controls[:, 4 * heads :].reshape(batch, 2, heads, -1)
+    score = np.concatenate([_basis(order), content], -1) @ mixer.scores
     c, b = _softmax(score).swapaxes(0, 1)  # (batch, heads, modes) each
     b = b * _gain(mixer.rates, step, rate) * row.seen[..., None]
 
@@ -121,8 +120,8 @@ def _mix(
 
     along, across = y[:, plain:, :channels], y[:, plain:, channels:]
     now = np.concatenate([row.cos * along + row.sin * across, row.sin * along - row.cos * across], -1)
-    y = np.concatenate([y[:, :plain], now], -2).reshape(batch, -1)
-    y = y / np.sqrt(1 + _mean_square(y))
+    y = np.concatenate([y[:, :plain], now], -2)
+    y = (y / np.sqrt(1 + _mean_square(y))).reshape(batch, -1)
     mixed: Array = (y * expit(_linear(mixer.gate, gate))) @ mixer.out.weight.T
     return mixed, modes, np.where(row.seen, step * rate, hold)
 
@@ -135,13 +134,14 @@ def _moved(modes: Array, fade: Array, written: Array) -> Array:
     return moved
 
 
-def _half_prior(log_weights: Array, order: Array) -> Array:
-    place = np.log(np.maximum(2 * expit(order), _LOWEST) / _LOWEST) / _SPACING
-    left = np.minimum(place.astype(np.int64), len(EXPONENTS) - 2)
-    low = log_weights[left]
-    share = (place - left.astype(low.dtype))[..., None]
-    half: Array = 0.5 * (low + share * (log_weights[left + 1] - low))
-    return half
+def _basis(order: Array) -> Array:
+    """The basis of `fracts.mode_weights.exponent_basis` for the exponent 2 * sigmoid(order): (..., basis)."""
+    log_exponent = np.maximum(math.log(2) - np.logaddexp(0, -order), _LOWEST)
+    basis = np.empty((*order.shape, BASIS), order.dtype)
+    basis[..., : BASIS - 2] = np.expm1(log_exponent)[..., None] ** np.arange(BASIS - 2)
+    basis[..., -2] = log_exponent
+    basis[..., -1] = log_exponent**2
+    return basis
 
 
 def _gain(rates: Array, step: Array, rate: Array) -> Array:
@@ -162,7 +162,7 @@ def _normed(norm: SimpleNamespace, x: Array) -> Array:
 
 
 def _mean_square(x: Array) -> Array:
-    mean: Array = np.einsum("bi,bi->b", x, x)[:, None] / x.shape[1]
+    mean: Array = np.einsum("...i,...i->...", x, x)[..., None] / x.shape[-1]
     return mean
 
 

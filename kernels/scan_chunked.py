@@ -1,10 +1,12 @@
 """The scan of `scan_reference.py`, a chunk of time per loop turn, in torch on any device.
 
-Within a chunk the tokens see each other through one small matrix; from chunk to chunk only the state is
-carried. The mathematics, of the gradient too, is in README.md. The gradient is written out: it computes the
-decays again instead of keeping them, and works on them in place.
+Within a chunk the tokens see each other through one small matrix, the product of what reads and what writes,
+each taken to the start of the chunk; from chunk to chunk only the state is carried. The mathematics, of the
+gradient too, is in README.md. A few chunks are worked on at a time, so that whatever is neither input nor
+output stays in a processor's cache; the gradient computes it again instead of keeping it.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -13,15 +15,25 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from fracts.kernels.step import move, split_decay
+from fracts.kernels.far import FarChunks, far_tokens
+from fracts.kernels.step import split_decay
 
-_CACHED = 2**18  # numbers in a table worked on at once
+_CACHED = 2**18  # numbers of a tensor worked on at once
+_CENTRE = 2.0**80  # about the middle of exp(0) and exp(110); a power of 2 rounds nothing
 
 
 def scan_chunked(
-    c: Tensor, b: Tensor, step: Tensor, rates: Tensor, v: Tensor, initial_state: Tensor, chunk: int = 8
+    c: Tensor,
+    b: Tensor,
+    step: Tensor,
+    rates: Tensor,
+    v: Tensor,
+    initial_state: Tensor,
+    chunk: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Outputs [B, T, H, P] and final state [B, H, M, P]; arguments as in `frac_scan`, chunk in tokens.
+
+    By default the chunk is as long as the rates let it be.
 
     Examples
     --------
@@ -30,6 +42,7 @@ def scan_chunked(
     >>> y.flatten()
     tensor([1., 2., 3.])
     """
+    chunk = chunk or _chunk_for(rates)
     y, state = _ChunkedScan.apply(c, b, step, rates, v, initial_state, chunk)  # type: ignore[no-untyped-call]
     return y, state
 
@@ -39,130 +52,213 @@ class _ChunkedScan(torch.autograd.Function):
     def forward(
         ctx: Any, c: Tensor, b: Tensor, step: Tensor, rates: Tensor, v: Tensor, state: Tensor, chunk: int
     ) -> tuple[Tensor, Tensor]:
-        time = _Time.of(step, chunk, v.dtype)
-        cc, bb, vv = (_in_chunks(x, chunk) for x in (c, b, v))  # [N, B, H, C, .]
-        seen = torch.empty_like(time.elapsed)  # [N, B, H, C, C]
-        for at in _slices(seen, rates):
-            decay = time.decay(rates, at)
-            decay.mul_(bb[at][..., None, :, :]).mul_(cc[at][..., :, None, :])
-            torch.sum(decay, -1, out=seen[at])
-        seen.tril_()
-        written = (bb * time.to_end(rates)).mT @ vv  # [N, B, H, M, P]
-        start, final_state = _carry(state, time.clock[..., -1, :] * -rates, written)
-        y = seen @ vv + (cc * time.since_start(rates)) @ start  # [N, B, H, C, P]
-        ctx.save_for_backward(c, b, step, rates, v, seen, start)
+        tokens = _Tokens.of(c, b, step, rates, v, chunk)
+        states = v.new_empty(len(tokens.v) + 1, *state.shape)  # before each chunk, and after the last
+        states[0] = state
+        y, in_chunks = _empty_like(tokens.v)
+        for at in tokens.slices():
+            part = tokens.part(at)
+            _carry(states[at.start : at.stop + 1], part.log_whole, part.written())
+            in_chunks[at] = _add_product(part.seen() @ part.v, part.read, states[at], 1 / _CENTRE)
+        ctx.save_for_backward(c, b, step, rates, v, states)
         ctx.chunk = chunk
-        return _in_time(y, v.shape[1]), final_state
+        return y[:, : v.shape[1]], states[-1].clone()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_y: Tensor, grad_state: Tensor) -> tuple[Tensor | None, ...]:
-        c, b, step, rates, v, seen, start = ctx.saved_tensors
-        time = _Time.of(step, ctx.chunk, v.dtype)
-        cc, bb, vv, dy = (_in_chunks(x, ctx.chunk) for x in (c, b, v, grad_y))
-        since, to_end = time.since_start(rates), time.to_end(rates)
-        read = cc * since
-        log_whole = time.clock[..., -1, :] * -rates  # [N, B, H, M]
-        after, grad_initial = _carry_back(grad_state, log_whole, read.mT @ dy)
-        grad_v = seen.mT @ dy + (bb * to_end) @ after
-        grad_read = dy @ start.mT  # of c * since, [N, B, H, C, M]
-        grad_written = vv @ after.mT  # of b * to_end, [N, B, H, C, M]
-        grad_seen = (dy @ vv.mT).tril_()  # [N, B, H, C, C]
-
-        grad_c, grad_b = grad_read * since, grad_written * to_end
-        # Of the log decay from the start of the chunk, to its end, and of the whole chunk.
-        log_since, log_end = grad_read * read, grad_written * bb * to_end
-        log_chunk = (after * start).sum(-1) * log_whole.exp()
-        grad_elapsed = torch.empty_like(time.elapsed)
+        c, b, step, rates, v, states = ctx.saved_tensors
+        tokens = _Tokens.of(c, b, step, rates, v, ctx.chunk)
+        dy = _in_chunks(grad_y, ctx.chunk)
+        inputs = tokens.c, tokens.b, tokens.step, tokens.v
+        grads, in_chunks = zip(*(_empty_like(x) for x in inputs), strict=True)
         grad_rates = torch.zeros_like(rates)
-        for at in _slices(seen, rates):
-            decay = time.decay(rates, at)
-            table = grad_seen[at][..., None] * decay  # [., B, H, C, C, M]
-            log_decay = torch.mul(table, cc[at][..., :, None, :], out=decay)
-            grad_b[at] += log_decay.sum(-3)
-            log_decay.mul_(bb[at][..., None, :, :])[..., -1, :, :] += log_end[at]
-            grad_c[at] += table.mul_(bb[at][..., None, :, :]).sum(-2)
-            if ctx.needs_input_grad[3]:
-                grad_rates -= torch.mul(log_decay, time.elapsed[at][..., None], out=table).sum((0, 1, 3, 4))
-            torch.sum(log_decay.mul_(-rates[:, None, None]), -1, out=grad_elapsed[at])
-        if ctx.needs_input_grad[3]:
-            grad_rates -= (log_since * time.clock).sum((0, 1, 3))
-            grad_rates -= (log_chunk * time.clock[..., -1, :]).sum((0, 1))
-
-        grad_clock = (log_since * -rates[:, None]).sum(-1, keepdim=True)  # [N, B, H, C, 1]
-        grad_clock[..., -1, :] += (log_chunk * -rates).sum(-1, keepdim=True)
-        grad_step = _sum_from_here(grad_elapsed).tril_(-1).sum(-1, keepdim=True) + _sum_from_here(grad_clock)
-        grad_c, grad_b, grad_step, grad_v = (
-            _in_time(x, v.shape[1]) for x in (grad_c, grad_b, grad_step, grad_v)
-        )
-        return grad_c, grad_b, grad_step[..., 0], grad_rates, grad_v, grad_initial, None
+        for at in reversed(list(tokens.slices())):
+            part, out = tokens.part(at), _Gradients(*(x[at] for x in in_chunks))
+            grad_state = part.gradients(
+                dy[at].contiguous(),
+                states[at],
+                grad_state,
+                out,
+                grad_rates if ctx.needs_input_grad[3] else None,
+            )
+        grad_c, grad_b, grad_step, grad_v = (x[:, : v.shape[1]] for x in grads)
+        return grad_c, grad_b, grad_step[..., 0], grad_rates, grad_v, grad_state, None
 
 
-def _slices(seen: Tensor, rates: Tensor) -> Iterator[slice]:
-    """Chunks, few enough at a time that their table [., B, H, C, C, M] stays in a processor's cache."""
-    n_chunks = seen.shape[0]
-    size = seen[:1].numel() * rates.shape[-1]
-    width = max(1, (_CACHED if seen.device.type == "cpu" else _CACHED << 8) // max(size, 1))
-    return (slice(start, start + width) for start in range(0, n_chunks, width))
+class _Tokens(NamedTuple):
+    """The inputs in chunks."""
 
-
-class _Time(NamedTuple):
-    """Elapsed time in a chunk, summed in float64."""
-
-    clock: Tensor  # [N, B, H, C, 1], from the start of the chunk
-    elapsed: Tensor  # [N, B, H, C, C], from token to token, 0 to the future
+    c: Tensor  # [N, B, H, C, M]
+    b: Tensor
+    step: Tensor  # [N, B, H, C, 1]
+    clock: Tensor  # [N, B, H, C, 1], time from the start of the chunk
+    far: Tensor | None  # [N, B, H, C, 1], tokens beyond the reach of the factors; None if there are none
+    rates: Tensor  # [H, M]
+    v: Tensor  # [N, B, H, C, P]
 
     @classmethod
-    def of(cls, step: Tensor, chunk: int, dtype: torch.dtype) -> "_Time":
-        steps = _in_chunks(step[..., None], chunk).double()
-        # Summed from token to token: a difference of clocks would lose short steps after a huge one. Pairs
-        # with the future stay at zero, so that the exponential is finite there too.
-        elapsed = steps.expand(*steps.shape[:-1], chunk).tril(-1).cumsum(-2)
-        return cls(steps.cumsum(-2).to(dtype), elapsed.to(dtype))
+    def of(cls, c: Tensor, b: Tensor, step: Tensor, rates: Tensor, v: Tensor, chunk: int) -> "_Tokens":
+        c, b, step, v = (_in_chunks(x, chunk) for x in (c, b, step[..., None], v))
+        clock = _clock(step)
+        far = far_tokens(clock, step, rates)
+        return cls(c, b, step, clock, far if far.any() else None, rates, v)
 
-    def decay(self, rates: Tensor, at: slice) -> Tensor:
-        """[., B, H, C, C, M], from token to token of the chunks `at`."""
-        return (self.elapsed[at][..., None] * -rates[:, None, None]).exp_()
+    def slices(self) -> Iterator[slice]:
+        """Chunks, few enough at a time that their tensors stay in a processor's cache."""
+        n_chunks = len(self.v)
+        size = max(self.v[:1].numel(), self.c[:1].numel(), 1)
+        width = max(1, (_CACHED if self.v.device.type == "cpu" else _CACHED << 8) // size)
+        return (slice(start, min(start + width, n_chunks)) for start in range(0, n_chunks, width))
 
-    def to_end(self, rates: Tensor) -> Tensor:
-        """[N, B, H, C, M], to the end of the chunk."""
-        return (self.elapsed[..., -1, :, None] * -rates[:, None]).exp_()
+    def part(self, at: slice) -> "_Part":
+        # Base 2, where the exponential is cheapest; of half the exponent, or it would underflow.
+        half = self.rates * (-0.5 * math.log2(math.e))
+        decay = (self.clock[at] * half[:, None]).exp2_().mul_(_CENTRE**0.5).square_()
+        read = torch.mul(self.c[at], decay, out=torch.empty_like(decay))
+        write = torch.div(self.b[at], decay, out=torch.empty_like(decay))
+        far = None
+        if self.far is not None:
+            here = self.far[at], self.c[at], self.b[at], self.step[at], self.v[at]
+            far = FarChunks.of(*here, self.rates)
+        return _Part(decay, read, write, self.clock[at], self.rates, self.v[at].contiguous(), far)
 
-    def since_start(self, rates: Tensor) -> Tensor:
-        """[N, B, H, C, M], from the start of the chunk."""
-        return (self.clock * -rates[:, None]).exp_()
+
+class _Part(NamedTuple):
+    """Some of the chunks. `read` and `write` are c and b brought to the start of the chunk."""
+
+    decay: Tensor  # [n, B, H, C, M], from the start of the chunk, times _CENTRE
+    read: Tensor  # c * decay
+    write: Tensor  # b / decay
+    clock: Tensor  # [n, B, H, C, 1]
+    rates: Tensor  # [H, M]
+    v: Tensor  # [n, B, H, C, P]
+    far: FarChunks | None
+
+    @property
+    def log_whole(self) -> Tensor:
+        """Log decay of each chunk [n, B, H, M]."""
+        return self.clock[..., -1, :] * -self.rates
+
+    def seen(self) -> Tensor:
+        """What each token sees of the others of its chunk, [n, B, H, C, C]."""
+        seen = (self.read @ self.write.mT).tril_()
+        if self.far:
+            self.far.see(seen)
+        return seen
+
+    def written(self) -> Tensor:
+        """What each chunk adds to the state by its end, [n, B, H, M, P]."""
+        written = (self.write.mT @ self.v).mul_(self.decay[..., -1, :, None])
+        if self.far:
+            self.far.write(written)
+        return written
+
+    def gradients(
+        self, dy: Tensor, start: Tensor, grad_state: Tensor, out: "_Gradients", grad_rates: Tensor | None
+    ) -> Tensor:
+        """The gradient of the state before the first chunk; fills `out`, and adds to `grad_rates` if given.
+
+        dy: [n, B, H, C, P].  start: [n, B, H, M, P], states before each chunk.
+        grad_state: [B, H, M, P], of the state after the last one.
+        """
+        grad_start = (self.read.mT @ dy).mul_(1 / _CENTRE)
+        after, grad_state = _carry_back(grad_state, self.log_whole, grad_start)  # [n, B, H, M, P]
+        seen, grad_seen = self.seen(), (dy @ self.v.mT).tril_()
+        faded = after * self.decay[..., -1, :, None]
+        out.v.copy_(_add_product(seen.mT @ dy, self.write, faded))
+
+        grad_write = self.v @ faded.mT
+        whole = torch.linalg.vecdot(faded, start).div_(_CENTRE)  # [n, B, H, M], of the log decay of the chunk
+        whole += (grad_write * self.write).sum(-2)
+        _add_product(grad_write, grad_seen.mT, self.read)
+        grad_read = _add_product((dy @ start.mT).mul_(1 / _CENTRE), grad_seen, self.write)
+        # Of the exponent: it makes grow what writes and decay what reads.
+        exponent = (grad_write * self.write).addcmul_(grad_read, self.read, value=-1)
+        exponent[..., -1, :] -= whole
+        torch.mul(grad_read, self.decay, out=out.c)
+        torch.div(grad_write, self.decay, out=out.b)
+        if self.far:
+            exact = self.far.gradients(dy, seen, start, after)
+            out.c[self.far.place], out.b[self.far.place], out.v[self.far.place] = exact.c, exact.b, exact.v
+            exponent[self.far.place] = 0.0
+        if grad_rates is not None:
+            grad_rates += (exponent * self.clock).sum((0, 1, 3))
+            if self.far:
+                grad_rates += exact.rates
+        grad_clock = exponent.mul_(self.rates[:, None]).sum(-1, keepdim=True)
+        if self.far:
+            grad_clock[self.far.place] = exact.clock
+        out.step.copy_(grad_clock.flip(-2).cumsum(-2).flip(-2))
+        return grad_state
+
+
+class _Gradients(NamedTuple):
+    """Memory for those of the tokens, in chunks like them."""
+
+    c: Tensor
+    b: Tensor
+    step: Tensor
+    v: Tensor
+
+
+def _chunk_for(rates: Tensor) -> int:
+    """16, 8 or 4 tokens: the most that steps of about 1 leave in reach of the factors.
+
+    Told by the rates alone: if it were by the steps, what comes later would change the rounding of before.
+    """
+    return next((chunk for chunk in (16, 8) if chunk * rates.max() <= 64), 4)
+
+
+def _clock(step: Tensor) -> Tensor:
+    """Time from the start of the chunk, summed in float64."""
+    return step.double().cumsum(-2).to(step.dtype)
 
 
 def _in_chunks(x: Tensor, chunk: int) -> Tensor:
     """[B, T, H, .] as [N, B, H, C, .]; the last chunk is filled with zeros, which write and decay nothing."""
     n_chunks = -(-x.shape[1] // chunk)
-    padded = F.pad(x, (0, 0, 0, 0, 0, n_chunks * chunk - x.shape[1]))
-    return padded.reshape(x.shape[0], n_chunks, chunk, *x.shape[2:]).permute(1, 0, 3, 2, 4)
+    if n_chunks * chunk > x.shape[1]:
+        x = F.pad(x, (0, 0, 0, 0, 0, n_chunks * chunk - x.shape[1]))
+    return x.reshape(len(x), n_chunks, chunk, *x.shape[2:]).permute(1, 0, 3, 2, 4)
 
 
-def _in_time(x: Tensor, length: int) -> Tensor:
-    """[N, B, H, C, .] as [B, T, H, .]."""
-    return x.permute(1, 0, 3, 2, 4).flatten(1, 2)[:, :length]
+def _empty_like(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Memory for tokens [B, T, H, .], and the same memory in chunks like x [N, B, H, C, .]."""
+    n_chunks, batch, heads, chunk, width = x.shape
+    tokens = x.new_empty(batch, n_chunks * chunk, heads, width)
+    return tokens, _in_chunks(tokens, chunk)
 
 
-def _sum_from_here(x: Tensor) -> Tensor:
-    """Sums over the tokens (axis -2) from each to the last of its chunk."""
-    return x.flip(-2).cumsum(-2).flip(-2)
+def _add_product(total: Tensor, x: Tensor, y: Tensor, alpha: float = 1.0) -> Tensor:
+    """`total += alpha * x @ y`, in place; the first three axes are alike."""
+    total.flatten(0, 2).baddbmm_(x.flatten(0, 2), y.flatten(0, 2), alpha=alpha)
+    return total
 
 
-def _carry(state: Tensor, log_decay: Tensor, written: Tensor) -> tuple[Tensor, Tensor]:
-    """State before each chunk [N, B, H, M, P] and after the last; log_decay [N, B, H, M] of whole chunks."""
+def _carry(states: Tensor, log_decay: Tensor, written: Tensor) -> None:
+    """Fill states[1:] from states[0]: [n + 1, B, H, M, P]; log_decay [n, B, H, M] of whole chunks."""
     whole, rest = split_decay(log_decay[..., None])
-    states = [state]
-    for each in zip(whole.unbind(), rest.unbind(), written.unbind(), strict=True):
-        states.append(move(states[-1], *each))
-    return torch.stack(states)[:-1], states[-1]
+    before = states.unbind()
+    for n, each in enumerate(
+        zip(whole.to(rest.dtype).unbind(), rest.unbind(), written.unbind(), strict=True)
+    ):
+        _move(before[n], *each, out=before[n + 1])
 
 
 def _carry_back(grad: Tensor, log_decay: Tensor, grad_start: Tensor) -> tuple[Tensor, Tensor]:
-    """Gradients of the state after each chunk [N, B, H, M, P], and of the one before the first."""
+    """Gradients of the state after each chunk [n, B, H, M, P], and of the one before the first."""
+    grads = torch.empty_like(grad_start)
     whole, rest = split_decay(log_decay[..., None])
-    grads = [grad]
-    for n in reversed(range(len(grad_start))):
-        grads.append(move(grads[-1], whole[n], rest[n], grad_start[n]))
-    return torch.stack(grads[-2::-1]) if len(grads) > 1 else grad_start, grads[-1]
+    whole = whole.to(rest.dtype)
+    after = [*grads.unbind(), grad]
+    first = torch.empty_like(grad)
+    after[-2].copy_(grad)
+    for n in reversed(range(len(grads))):
+        _move(after[n], whole[n], rest[n], grad_start[n], out=after[n - 1] if n else first)
+    return grads, first
+
+
+def _move(state: Tensor, whole: Tensor, rest: Tensor, written: Tensor, out: Tensor) -> None:
+    # As `step.move`: the two small terms first.
+    torch.addcmul(written, rest, state, out=out).addcmul_(whole, state)

@@ -74,7 +74,7 @@ def test_the_numpy_step_equals_the_torch_pass(random_weights, seed, n_layers, n_
         network.double()
     found, expected = (run(network, step, 20, batch, seed) for step in (encode_row, torch_row))
     assert_same(found, expected, ROUNDING[dtype])
-    assert np.abs(found["layer_0_modes"]).max() > 0.01
+    assert np.abs(found["layer_0_modes"]).max() > 1e-4
 
 
 def test_every_series_may_have_a_time_of_its_own(random_weights):

@@ -1,5 +1,9 @@
 """FRAC behind the interface of the mixers."""
 
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 
@@ -8,30 +12,66 @@ from fracts.mixer import FracMixer, MixerState, Tokens
 TIMESCALES = (1.0, 131072.0)
 
 
+class FracState(NamedTuple):
+    """What the layer remembers, and how many steps it has seen."""
+
+    memory: MixerState
+    steps: int
+
+
 class Frac(nn.Module):
-    """The layer of `fracts`, plain heads alone, every step observed and one apart.
+    """The layer of `fracts`, every step observed and one apart.
 
     Its value path is linear and without bias, and its gates are what they are: the favours change the
     features it is given, not the layer.
+
+    Parameters
+    ----------
+    width : features of a token.
+    n_heads : plain heads.
+    n_modes : modes of a head, the tail mode included.
+    periods : steps, each with a seasonal head.
+    change : None, or a function that changes the layer once it is made.
+    generator : of the initial weights.
     """
 
-    def __init__(self, width: int, *, n_heads: int, n_modes: int, generator: torch.Generator) -> None:
+    def __init__(
+        self,
+        width: int,
+        *,
+        n_heads: int,
+        n_modes: int,
+        periods: tuple[float, ...] = (),
+        change: Callable[[FracMixer], None] | None = None,
+        generator: torch.Generator,
+    ) -> None:
         super().__init__()
-        self.mixer = FracMixer(width, n_heads, 0, n_modes, TIMESCALES, generator)
+        self.periods = periods
+        self.mixer = FracMixer(width, n_heads, len(periods), n_modes, TIMESCALES, generator)
+        if change:
+            change(self.mixer)
 
     def forward(
-        self, value: Tensor, gate: Tensor, state: MixerState | None = None
-    ) -> tuple[Tensor, MixerState]:
+        self, value: Tensor, gate: Tensor, state: FracState | None = None
+    ) -> tuple[Tensor, FracState]:
         """Outputs (batch, time, width) and the state after the last step."""
-        shape, device = value.shape[:2], value.device
-        tokens = Tokens(
-            torch.ones(shape, dtype=torch.bool, device=device),
-            torch.ones(shape, device=device),
-            torch.zeros(*shape, 0, 2, device=device),
-        )
-        y, after = self.mixer(value, gate, tokens, state or self.mixer.empty(len(value)))
-        return y, after
+        before, start = state or FracState(self.mixer.empty(len(value)), 0)
+        stop = start + value.shape[1]
+        y, after = self.mixer(value, gate, self._tokens(value, start, stop), before)
+        return y, FracState(after, stop)
 
-    def absorb(self, value: Tensor, gate: Tensor, state: MixerState | None = None) -> MixerState:
+    def absorb(self, value: Tensor, gate: Tensor, state: FracState | None = None) -> FracState:
         """The state after the last step."""
         return self(value, gate, state)[1]
+
+    def _tokens(self, value: Tensor, start: int, stop: int) -> Tokens:
+        shape, device = value.shape[:2], value.device
+        steps = torch.arange(start, stop, dtype=torch.float64, device=device)
+        periods = torch.tensor(self.periods, dtype=torch.float64, device=device)
+        angle = 2 * math.pi * torch.remainder(steps[:, None] / periods, 1.0)
+        wave = torch.stack([angle.cos(), angle.sin()], -1).to(value.dtype)
+        return Tokens(
+            torch.ones(shape, dtype=torch.bool, device=device),
+            torch.ones(shape, dtype=value.dtype, device=device),
+            wave.expand(shape[0], -1, -1, -1),
+        )

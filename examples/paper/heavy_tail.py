@@ -92,6 +92,11 @@ def report(row, accuracy, out):
     """Print a line; append one row for each length."""
     print(f"{row['mixer']:<17} {row['seed']:>4} " + " ".join(f"{100 * a:7.2f}" for a in accuracy), flush=True)
     rows = [{**row, "length": n, "accuracy": round(a, 5)} for n, a in zip(LENGTHS, accuracy, strict=True)]
+    write_rows(rows, out)
+
+
+def write_rows(rows, out):
+    """Append rows (dicts of the same keys) to the CSV `out`; None: nowhere."""
     if out:
         fresh = not out.exists()
         with out.open("a", newline="") as file:

@@ -65,10 +65,11 @@ class Embedding(nn.Module):
     def __init__(self, events: str, favours: frozenset[str], generator: torch.Generator) -> None:
         super().__init__()
         self.norm = nn.RMSNorm(WIDTH, eps=1e-6)
+        self.linear_value = "linear_value" in favours
         self.even = linear(1, WIDTH, generator) if "even_gates" in favours else None
         self.tokens = self.values = None
         if events == "signed":
-            self.signed = linear(1, WIDTH, generator, bias="even_gates" not in favours)
+            self.signed = linear(1, WIDTH, generator, bias=not self.linear_value)
         else:
             self.tokens = nn.Parameter(torch.randn(3, WIDTH, generator=generator))
             if "centred_values" in favours:
@@ -79,9 +80,9 @@ class Embedding(nn.Module):
         """Three times (batch, time, WIDTH); events: (batch, time), -1, 0 or 1."""
         if self.tokens is None:
             x = self.signed(events[..., None])
-            if self.even is None:
-                return x, self.norm(x), self.norm(x)
-            return x, x, F.silu(self.even(events.abs()[..., None]))
+            normed = self.norm(x)
+            gate = normed if self.even is None else F.silu(self.even(events.abs()[..., None]))
+            return x, x if self.linear_value else normed, gate
         token = (events + 1).long()
         x = F.embedding(token, self.tokens)
         gate = self.norm(x)

@@ -67,7 +67,7 @@ def test_any_number_of_modes_and_channels(modes, width, dtype, tokens, tolerance
         assert off(got, want) <= tolerance[dtype]["y"]
 
 
-@pytest.mark.parametrize("chunk", [1, 5, 16, 64])
+@pytest.mark.parametrize("chunk", [1, 4, 5, 8, 16, 64])
 def test_the_chunk_length_does_not_matter(chunk, tokens, tolerance, off):
     inputs = tokens(50)
     for got, want in zip(scan_chunked(**inputs, chunk=chunk), scan_reference(**inputs), strict=True):
@@ -92,6 +92,44 @@ def test_huge_leaps_stay_finite_with_finite_gradients(leap, dtype, tokens, toler
     assert off(y, scan_reference(**inputs)[0]) <= tolerance[dtype]["y"]
     for name, gradient in gradients(frac_scan, inputs).items():
         assert gradient.isfinite().all(), name
+
+
+@pytest.mark.parametrize("pace", [0.1, 1.0, 2.0, 4.0, 30.0])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_modes_that_fade_within_a_chunk_are_exact_at_any_pace(pace, dtype, tokens, tolerance, off):
+    inputs = tokens(64, modes=8, dtype=dtype)
+    inputs["step"] = inputs["step"] % 1.0 + 0.5
+    inputs["rates"] = (pace * 3.0 * 0.4 ** torch.arange(8)).expand(3, -1).to(dtype)
+    for got, want in zip(frac_scan(**inputs), scan_reference(**inputs), strict=True):
+        assert off(got, want) <= tolerance[dtype]["y"]
+    got, want = gradients(frac_scan, inputs), gradients(scan_reference, inputs, torch.float64)
+    for name in ("c", "b", "v", "initial_state"):
+        assert off(got[name], want[name]) <= tolerance[dtype]["other gradients"], name
+    assert off(got["step"], want["step"]) <= tolerance[dtype]["step"]
+
+
+@pytest.mark.parametrize("leap", [10.0, 16.0, 20.0, 50.0, 70.0, 90.0])
+def test_tokens_close_together_after_a_leap_keep_their_digits(leap, tokens, off):
+    """What is left of before is small, so that rounding the time since the chunk began would show in full."""
+    inputs = tokens(16, modes=1, width=16, dtype=torch.float32)
+    inputs["rates"] = torch.full((3, 1), 0.987)
+    inputs["step"] = 0.001 + 0.01 * inputs["step"].clamp(max=1.0)
+    inputs["step"][:, 1] = leap
+    inputs["initial_state"].zero_()
+    assert off(frac_scan(**inputs)[0][:, 1:], scan_reference(**inputs)[0][:, 1:]) <= 8e-7
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e12])
+def test_numbers_of_any_size_pass_through_a_fast_mode(size, tokens, tolerance, off):
+    inputs = tokens(32, modes=1, dtype=torch.float32)
+    inputs["rates"] = torch.full((3, 1), 4.5)
+    inputs["step"] = torch.ones_like(inputs["step"])
+    inputs["b"] = inputs["b"] * size
+    inputs["initial_state"] = inputs["initial_state"] * size
+    got, want = gradients(frac_scan, inputs), gradients(scan_reference, inputs, torch.float64)
+    assert off(frac_scan(**inputs)[0], scan_reference(**inputs)[0]) <= tolerance[torch.float32]["y"]
+    for name in ("c", "b", "v", "initial_state"):
+        assert off(got[name], want[name]) <= tolerance[torch.float32]["other gradients"], name
 
 
 @pytest.mark.parametrize("scan", [frac_scan, step_loop])

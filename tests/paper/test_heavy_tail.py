@@ -69,10 +69,10 @@ def test_training_frac_lowers_the_loss(events, monkeypatch):
     monkeypatch.setattr(probe, "WARM_UP", 1)
     task = Task(events, 0.1, 0.2)
     model = made("frac", events, frozenset(FAVOURS[:3]))
-    x, y = task.draw(4 * 30, 64, (0,))
+    x, y = task.draw(4 * 50, 64, (0,))
     before = probe.loss_of(model, x.float(), y).item()
-    train(model, x, y, learning_rate=4e-3, steps=30, compiled=False)
-    assert probe.loss_of(model, x.float(), y).item() < 0.8 * before
+    train(model, x, y, learning_rate=4e-3, steps=50, compiled=False)
+    assert probe.loss_of(model, x.float(), y).item() < 0.9 * before
 
 
 def test_centred_values_of_tokens_sum_to_zero_over_what_training_saw():

@@ -77,7 +77,7 @@ class _ChunkedScan(torch.autograd.Function):
             part, out = tokens.part(at), _Gradients(*(x[at] for x in in_chunks))
             grad_state = part.gradients(
                 dy[at].contiguous(),
-                states[at],
+                states[at.start : at.stop + 1],
                 grad_state,
                 out,
                 grad_rates if ctx.needs_input_grad[3] else None,
@@ -155,24 +155,23 @@ class _Part(NamedTuple):
         return written
 
     def gradients(
-        self, dy: Tensor, start: Tensor, grad_state: Tensor, out: "_Gradients", grad_rates: Tensor | None
+        self, dy: Tensor, states: Tensor, grad_state: Tensor, out: "_Gradients", grad_rates: Tensor | None
     ) -> Tensor:
         """The gradient of the state before the first chunk; fills `out`, and adds to `grad_rates` if given.
 
-        dy: [n, B, H, C, P].  start: [n, B, H, M, P], states before each chunk.
+        dy: [n, B, H, C, P].  states: [n + 1, B, H, M, P], before each chunk and after the last.
         grad_state: [B, H, M, P], of the state after the last one.
         """
-        grad_start = (self.read.mT @ dy).mul_(1 / _CENTRE)
+        grad_start = _product(self.read.mT, dy, 1 / _CENTRE)
         after, grad_state = _carry_back(grad_state, self.log_whole, grad_start)  # [n, B, H, M, P]
-        seen, grad_seen = self.seen(), (dy @ self.v.mT).tril_()
+        start, seen, grad_seen = states[:-1], self.seen(), (dy @ self.v.mT).tril_()
         faded = after * self.decay[..., -1, :, None]
         out.v.copy_(_add_product(seen.mT @ dy, self.write, faded))
 
-        grad_write = self.v @ faded.mT
-        whole = torch.linalg.vecdot(faded, start).div_(_CENTRE)  # [n, B, H, M], of the log decay of the chunk
-        whole += (grad_write * self.write).sum(-2)
-        _add_product(grad_write, grad_seen.mT, self.read)
-        grad_read = _add_product((dy @ start.mT).mul_(1 / _CENTRE), grad_seen, self.write)
+        # Of the log decay of the chunk: all of the state at its end has gone through it.
+        whole = torch.linalg.vecdot(after, states[1:])  # [n, B, H, M]
+        grad_write = _add_product(self.v @ faded.mT, grad_seen.mT, self.read)
+        grad_read = _add_product(grad_seen @ self.write, dy, start.mT, 1 / _CENTRE)
         # Of the exponent: it makes grow what writes and decay what reads.
         exponent = (grad_write * self.write).addcmul_(grad_read, self.read, value=-1)
         exponent[..., -1, :] -= whole
@@ -228,6 +227,13 @@ def _empty_like(x: Tensor) -> tuple[Tensor, Tensor]:
     n_chunks, batch, heads, chunk, width = x.shape
     tokens = x.new_empty(batch, n_chunks * chunk, heads, width)
     return tokens, _in_chunks(tokens, chunk)
+
+
+def _product(x: Tensor, y: Tensor, alpha: float) -> Tensor:
+    """`alpha * x @ y`; the first three axes are alike."""
+    shape = *x.shape[:-1], y.shape[-1]
+    empty = x.new_empty(1, 1, 1)
+    return torch.baddbmm(empty, x.flatten(0, 2), y.flatten(0, 2), beta=0, alpha=alpha).view(shape)
 
 
 def _add_product(total: Tensor, x: Tensor, y: Tensor, alpha: float = 1.0) -> Tensor:

@@ -56,14 +56,14 @@ class _TritonScan(torch.autograd.Function):
         sizes = _Sizes(c, v)
         after, grad_initial = torch.empty_like(states), torch.empty_like(grad_state)
         grad_c, grad_b, grad_step, grad_v = (x.new_empty(x.shape) for x in (c, b, step, v))
-        grad_rates = sizes.empty(v, "segments", "M")
+        grad_rates, asked = sizes.empty(v, "segments", "M"), sizes.empty(v, "segments", "tiles", "M")
         strides = _strides(c, step, grad_y)
         _write_back[sizes.programs](c, step, rates, grad_y, after, *strides, **sizes.tiles)
         _carry_back[sizes.rows](rates, elapsed, grad_state, after, grad_initial, **sizes.modes)
         inputs = c, b, step, rates, v, grad_y, states, after, elapsed
         outputs = grad_c, grad_b, grad_step, grad_v
         strides = _strides(c, b, step, v, grad_y, *outputs)
-        _read_back[sizes.programs](*inputs, *outputs, grad_rates, *strides, **sizes.tiles)
+        _read_back[sizes.programs](*inputs, *outputs, grad_rates, asked, *strides, **sizes.tiles)
         return grad_c, grad_b, grad_step, grad_rates.sum((0, 2)), grad_v, grad_initial
 
 
@@ -74,6 +74,7 @@ class _Sizes:
         batch, time, heads, modes = c.shape
         width, segments = v.shape[-1], triton.cdiv(time, SEGMENT)
         self.shape = {"segments": (batch, heads, segments), "M": (modes,), "P": (width,)}
+        self.shape |= {"tiles": (SEGMENT // TILE,)}
         self.programs, self.rows = (batch * heads * segments,), (batch * heads * modes,)
         sizes = {"T": time, "H": heads, "N": segments, "M": modes, "P": width}
         padded = max(16, triton.next_power_of_2(width))
@@ -217,7 +218,7 @@ def _carry_back(
 
 @triton.jit
 def _read_back(
-    c, b, step, rates, v, dy, states, after, elapsed, dc, db, dstep, dv, drates,
+    c, b, step, rates, v, dy, states, after, elapsed, dc, db, dstep, dv, drates, asked,
     scB, scT, scH, sbB, sbT, sbH, sdB, sdT, sdH, svB, svT, svH, syB, syT, syH,
     tcB, tcT, tcH, tbB, tbT, tbH, tdB, tdT, tdH, tvB, tvT, tvH,
     T, H, N, M, P,
@@ -229,10 +230,10 @@ def _read_back(
     at = (i_b * H + i_h) * N + i_n
     later, now = o_i[:, None] > o_i[None, :], o_i[:, None] == o_i[None, :]
     p_dstep = dstep + i_b * tdB + i_h * tdH
+    p_asked = asked + at * (SEGMENT // TILE) * M
     # Onwards with the state: gradients of c, and what time does to reading, kept in the place of dstep.
     b_state = _tile(states + at * M * P, o_m, P, o_p, M, P)
     b_drate = tl.zeros([BM], tl.float32)
-    clock = 0.0
     for start in range(0, tl.minimum(SEGMENT, T - i_n * SEGMENT), TILE):
         o_t = i_n * SEGMENT + start + o_i
         b_step = tl.load(step + i_b * sdB + o_t * sdT + i_h * sdH, mask=o_t < T, other=0.0)
@@ -241,21 +242,24 @@ def _read_back(
         b_v = _tile(v + i_b * svB + i_h * svH, o_t, svT, o_p, T, P)
         b_dy = _tile(dy + i_b * syB + i_h * syH, o_t, syT, o_p, T, P)
         b_dseen = tl.dot(b_dy, tl.trans(b_v), input_precision="ieee")  # [TILE, TILE]
-        decay = _decay(b_step, b_rate, TILE)
-        b_dc = tl.sum(tl.where(later, b_dseen, 0.0)[:, :, None] * decay * b_b[None, :, :], 1)
-        b_since = tl.exp(-tl.cumsum(b_step, 0)[:, None] * b_rate[None, :])
-        b_dc += b_since * tl.dot(b_dy, tl.trans(b_state), input_precision="ieee")
-        by_time = b_c * b_dc  # [TILE, BM]; a token's own write knows no time
-        b_drate -= tl.sum((clock + tl.cumsum(b_step, 0))[:, None] * by_time, 0)
-        tl.store(p_dstep + o_t * tdT, tl.sum(by_time * b_rate[None, :], 1), mask=o_t < T)
+        between = _between(b_step, TILE)
+        decay = tl.exp(-between[:, :, None] * b_rate[None, None, :])
+        near = tl.where(later, b_dseen, 0.0)[:, :, None] * decay * b_b[None, :, :]  # [TILE, TILE, BM]
+        b_clock = tl.cumsum(b_step, 0)
+        b_since = tl.exp(-b_clock[:, None] * b_rate[None, :])
+        b_far = b_since * tl.dot(b_dy, tl.trans(b_state), input_precision="ieee")  # [TILE, BM]
+        b_drate -= tl.sum(b_c * tl.sum(near * between[:, :, None], 1), 0)
+        b_drate -= tl.sum(b_clock[:, None] * b_c * b_far, 0)
+        tl.store(p_asked + start // TILE * M + o_m, tl.sum(b_c * b_far, 0), mask=o_m < M)
+        b_dc = tl.sum(near, 1) + b_far
+        # A token's own write knows no time.
+        tl.store(p_dstep + o_t * tdT, tl.sum(b_c * b_dc * b_rate[None, :], 1), mask=o_t < T)
         own = tl.sum(tl.where(now, b_dseen, 0.0), 1)
         _put(dc + i_b * tcB + i_h * tcH, b_dc + own[:, None] * b_b, o_t, tcT, o_m, T, M)
         b_state = _moved(b_state, b_rate, b_b, b_v, b_step, tl.sum(b_step, 0), TILE)
-        clock += tl.sum(b_step, 0)
     # Back with the gradient of the state: those of b and v, and of the steps by sums from the end.
     b_grad = _tile(after + at * M * P, o_m, P, o_p, M, P)
-    through = tl.sum(b_grad * b_state, 1)  # [BM]
-    b_drate -= clock * through
+    through = tl.sum(b_grad * b_state, 1)  # [BM], of the log decay that the whole state goes through
     rest = -tl.sum(through * b_rate, 0)
     last = _last_tile(T - i_n * SEGMENT, TILE, SEGMENT)
     for back in range(0, last + 1, TILE):
@@ -267,14 +271,20 @@ def _read_back(
         b_dy = _tile(dy + i_b * syB + i_h * syH, o_t, syT, o_p, T, P)
         b_dseen = tl.dot(b_dy, tl.trans(b_v), input_precision="ieee")
         decay = _decay(b_step, b_rate, TILE)
-        both = tl.where(later, b_dseen, 0.0)[:, :, None] * decay
-        b_db = tl.sum(both * b_c[:, None, :], 0)
-        b_to_end = tl.exp(-_to_end(b_step, TILE)[:, None] * b_rate[None, :])
-        b_db += b_to_end * tl.dot(b_v, tl.trans(b_grad), input_precision="ieee")
-        by_time = b_b * b_db
-        clock -= tl.sum(b_step, 0)
-        b_drate += tl.sum((clock + tl.cumsum(b_step, 0))[:, None] * by_time, 0)
-        change = tl.sum(by_time * b_rate[None, :], 1) - tl.load(p_dstep + o_t * tdT, mask=o_t < T, other=0.0)
+        near = tl.where(later, b_dseen, 0.0)[:, :, None] * decay * b_c[:, None, :]
+        b_left = _to_end(b_step, TILE)
+        b_to_end = tl.exp(-b_left[:, None] * b_rate[None, :])
+        b_far = b_to_end * tl.dot(b_v, tl.trans(b_grad), input_precision="ieee")
+        b_drate -= tl.sum(b_left[:, None] * b_b * b_far, 0)
+        whole = tl.sum(b_step, 0)
+        # What passes the tile is a difference: of a mode that forgets within it only rounding is left.
+        through = tl.where(whole * b_rate > 30, 0.0, through - tl.sum(b_b * b_far, 0))
+        b_drate -= whole * through
+        i_tile = (last - back) // TILE
+        through += tl.load(p_asked + i_tile * M + o_m, mask=o_m < M, other=0.0)
+        b_db = tl.sum(near, 0) + b_far
+        by_time = tl.sum(b_b * b_db * b_rate[None, :], 1)  # [TILE]
+        change = by_time - tl.load(p_dstep + o_t * tdT, mask=o_t < T, other=0.0)
         from_here = tl.sum(tl.where(later | now, change[:, None], 0.0), 0)
         tl.store(p_dstep + o_t * tdT, rest + from_here, mask=o_t < T)
         rest += tl.sum(change, 0)
@@ -316,12 +326,17 @@ def _put(base, b_x, o_t, stride, o_x, T, X):
 
 
 @triton.jit
-def _decay(b_step, b_rate, TILE: tl.constexpr):
-    # [TILE, TILE, BM] from each token (second axis) to each later one, 1 to the others.
+def _between(b_step, TILE: tl.constexpr):
+    # [TILE, TILE], time from each token (second axis) to each later one, 0 to the others.
     o_i = tl.arange(0, TILE)
     # Summed from token to token: a difference of clocks would lose short steps after a huge one.
-    between = tl.cumsum(tl.where(o_i[:, None] > o_i[None, :], b_step[:, None], 0.0), 0)
-    return tl.exp(-between[:, :, None] * b_rate[None, None, :])
+    return tl.cumsum(tl.where(o_i[:, None] > o_i[None, :], b_step[:, None], 0.0), 0)
+
+
+@triton.jit
+def _decay(b_step, b_rate, TILE: tl.constexpr):
+    # [TILE, TILE, BM] from each token to each later one, 1 to the others.
+    return tl.exp(-_between(b_step, TILE)[:, :, None] * b_rate[None, None, :])
 
 
 @triton.jit

@@ -104,10 +104,8 @@ def draw_forecasts(axes, series, forecasts):
 
 
 def draw_memory(axes, model):
-    """What a past step weighs in the next forecast, from the plain modes of the model's linear path."""
-    modes = model.memory_spectrum().query("period == inf")
-    rates = 1 / modes["timescale"].to_numpy()
-    weights = np.exp(-np.outer(LAGS - 1, rates)) @ (-np.expm1(-rates) * modes["weight"].to_numpy())
+    """What a past step weighs in the next forecast."""
+    weights = model.memory_kernel(LAGS)["weight"].to_numpy()
     axes.loglog(LAGS, 100 * weights, color=BLUE, linewidth=1.8, label="learned")
     exponential = (1 - SMOOTHING) * SMOOTHING ** (LAGS - 1)
     axes.loglog(LAGS, 100 * exponential, "--", color=INK, linewidth=1, label=f"smoothing, {SMOOTHING}")

@@ -17,10 +17,11 @@ from fracts.checks import check_lead
 from fracts.exponents import MemoryEstimate
 from fracts.linear import LinearPath
 from fracts.projection import nearest_exponent
-from fracts.response import linear_response
-from fracts.series import State
+from fracts.response import linear_response, values_seen
+from fracts.series import Panel, State
 
 _FEWEST, _LONGEST = 32, 32768  # lags of the kernel that the exponent is read from
+_FARTHEST = 2**53  # steps, beyond which a float skips some
 
 
 class Inspection(ABC):
@@ -28,6 +29,7 @@ class Inspection(ABC):
 
     horizon: int
     series_ids_: list[Any]
+    season_lengths_: tuple[int, ...]
     _path: LinearPath
     _state: State
 
@@ -77,8 +79,9 @@ class Inspection(ABC):
         Returns
         -------
         DataFrame with the columns `series` (None: all share their weights; the mean over them), `lag` and
-        `weight` (dimensionless; NaN where the part of a network is not known). The weights of the linear
-        path sum to 1 over a history without gaps: the level of a series is the level of its forecast.
+        `weight` (dimensionless; NaN before the first value, and where the part of a network is not known).
+        The weights of the linear path sum to 1 over a history without gaps: the level of a series is the
+        level of its forecast.
 
         Raises
         ------
@@ -101,7 +104,9 @@ class Inspection(ABC):
         network = self._network_kernel(lag, lead)
         tables = []
         for name in self.series_ids_ if self._own_weights() else [None]:
-            weight = network + linear_response(self._path, self._state_of(name), lag, lead)
+            state = self._state_of(name)
+            weight = network + linear_response(self._path, state, lag, lead)
+            weight[lag > values_seen(self._path, state)] = np.nan
             names = pd.Series([name] * lag.size, dtype=object)
             tables.append(pd.DataFrame({"series": names, "lag": lag, "weight": weight}))
         return pd.concat(tables, ignore_index=True)
@@ -136,10 +141,13 @@ class Inspection(ABC):
         MemoryEstimate(d=0.3..., standard_error=0.01...)
         """
         self._check_fitted()
-        path, state = self._path, self._state_of(series)
-        count = int(path.counts[state["group"][0]])
-        rows = count * len(path.counts) // len(path.ids)
-        lags = np.arange(1, min(max(rows, _FEWEST), _LONGEST))
+        path, group = self._path, self._state_of(series)["group"][0]
+        count = int(path.counts[group])
+        rows = min(max(count * len(path.counts) // len(path.ids), _FEWEST), _LONGEST)
+        # The state after as many values as were learned from: the series at hand may be younger.
+        as_learned = Panel(np.ones((1, rows)), np.arange(float(rows)))
+        state = path.advance(path.empty([path.ids[group]]), as_learned)
+        lags = np.arange(1, rows)
         network = np.nan_to_num(self._network_kernel(lags, 1))
         return nearest_exponent(network + linear_response(path, state, lags, 1), count)
 
@@ -171,10 +179,14 @@ class Inspection(ABC):
 
 def _checked_lags(lags: ArrayLike) -> NDArray[np.int64]:
     """`lags` as (lags,); ValueError unless integers of at least 1."""
-    found = np.atleast_1d(np.asarray(lags))
-    if found.ndim > 1 or found.size == 0 or found.dtype.kind not in "iu" or (found < 1).any():
+    try:
+        found = np.atleast_1d(np.asarray(lags))
+    except ValueError:  # ragged
+        found = np.empty(0)
+    whole = found.ndim == 1 and found.size > 0 and found.dtype.kind in "iu"
+    if not whole or (found < 1).any() or (found > _FARTHEST).any():
         raise ValueError(
-            f"lags must be integers of at least 1, one or a list, got {lags!r}. Give steps back, 1 for the "
-            "last value, such as range(1, 101)."
+            f"lags must be integers of at least 1, one or a list, below 2**53, got {lags!r}. Give steps "
+            "back, 1 for the last value, such as range(1, 101)."
         )
     return found.astype(np.int64)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
+from threadpoolctl import threadpool_limits
 
 from fracts.checks import FitWarning, group_of
 from fracts.folds import (
@@ -113,7 +114,10 @@ class LinearPath:
         with np.errstate(divide="ignore"):
             modes = pd.DataFrame({"period": 2 * np.pi / bank.frequency, "timescale": bank.tau})
         names = self.ids if len(weights) > 1 else [None]
-        tables = [modes.assign(series=name, weight=row) for name, row in zip(names, weights, strict=True)]
+        tables = [
+            modes.assign(series=pd.Series([name] * len(modes), dtype=object), weight=row)
+            for name, row in zip(names, weights, strict=True)
+        ]
         if anchor:
             period = anchor.season_length if anchor.season_length > 1 else np.inf
             row = {"period": period, "timescale": anchor.memory * anchor.season_length, "weight": 1.0}
@@ -142,15 +146,17 @@ def fit_linear(panel: Panel, memory: LinearMemory, ids: Sequence[Any], *, pooled
             FitWarning,
             stacklevel=5,  # the line that called `fit`
         )
-    shares = [panel] if pooled else _shares(panel, memory)
-    tried = np.flatnonzero(counts >= MIN_HELD_OUT)
-    spread = np.linspace(0, tried.size - 1, min(tried.size, _CHOOSING_LEADS)).astype(int)
-    anchor, penalty = choose(memory, shares, tried[spread], pooled) if tried.size else UNTRIED
-    memory = memory.leaning_on(anchor)
-    leads = np.arange(memory.horizon)
-    batches = np.array_split(leads, -(-leads.size // _LEADS_WITH_HOLES)) if holes else [leads]
-    solved = [_solve(memory, share, penalty.of(memory.bank), batches, pooled) for share in shares]
-    coefficients, held_out, errors = (np.concatenate(parts) for parts in zip(*solved, strict=True))
+    # A second thread gains nothing on matrices of this size, and waits long where the cores are busy.
+    with threadpool_limits(1, user_api="blas"):
+        shares = [panel] if pooled else _shares(panel, memory)
+        tried = np.flatnonzero(counts >= MIN_HELD_OUT)
+        spread = np.linspace(0, tried.size - 1, min(tried.size, _CHOOSING_LEADS)).astype(int)
+        anchor, penalty = choose(memory, shares, tried[spread], pooled) if tried.size else UNTRIED
+        memory = memory.leaning_on(anchor)
+        leads = np.arange(memory.horizon)
+        batches = np.array_split(leads, -(-leads.size // _LEADS_WITH_HOLES)) if holes else [leads]
+        solved = [_solve(memory, share, penalty.of(memory.bank), batches, pooled) for share in shares]
+        coefficients, held_out, errors = (np.concatenate(parts) for parts in zip(*solved, strict=True))
     values = (~np.isnan(panel.values)).sum(1)
     seen = values.sum(keepdims=True) if pooled else values
     return LinearPath(memory, coefficients, held_out, errors, penalty, tuple(ids), seen)

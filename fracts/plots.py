@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _LAGS = np.unique(np.geomspace(1, 1000, 60).astype(np.int64))
+_SEASONS = 10  # of each length, among the lags
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito (2008)
 _DEEPEST = 1e-5  # of the largest weight: how far down an axis goes
 
@@ -35,7 +36,7 @@ def plot_memory_kernel(model: Inspection, lags: ArrayLike | None = None, ax: Axe
     Parameters
     ----------
     model : a fitted FracRidge or FracForecaster.
-    lags : (lags,), steps back, integers of at least 1; None for some from 1 to 1,000.
+    lags : (lags,), steps back, integers of at least 1; None for some from 1 to 1,000, seasons among them.
     ax : axes to draw on; None makes new ones.
 
     Returns
@@ -54,12 +55,12 @@ def plot_memory_kernel(model: Inspection, lags: ArrayLike | None = None, ax: Axe
     >>> plot_memory_kernel(FracRidge(1).fit(y)).get_xlabel()
     'lag (steps)'
     """
-    table = model.memory_kernel(_LAGS if lags is None else lags)
+    table = model.memory_kernel(_lags(model) if lags is None else lags)
     ax = ax or _new_axes()
     for name, kernel, color in _by_series(table):
         lag = kernel["lag"].to_numpy()
         d, error = model.memory_exponent(name)
-        law = fractional_weights(d, int(lag.max()))[lag - 1]
+        law = fractional_weights(d, lag)
         _draw_dots(ax, lag, kernel["weight"].to_numpy(), color, "o", _label(name, "the model"))
         _draw_law(ax, lag, law, color, _label(name, f"ARFIMA, d = {d:.2f} ± {error:.2f}"))
     return _finished(ax, "lag (steps)", "weight of a past value", "upper right")
@@ -106,6 +107,14 @@ def plot_memory_spectrum(model: Inspection, ax: Axes | None = None) -> Axes:
     return _finished(ax, "timescale (steps)", "weight of a mode of unit gain", "lower left")
 
 
+def _lags(model: Inspection) -> NDArray[np.int64]:
+    """Evenly spaced on a log axis, and whole seasons, where a seasonal model has its weights."""
+    seasons = [length * np.arange(1, _SEASONS + 1) for length in model.season_lengths_]
+    lags = np.unique(np.concatenate([_LAGS, *seasons]).astype(np.int64))
+    near: NDArray[np.int64] = lags[lags <= _LAGS[-1]]
+    return near
+
+
 def _spectral_law(timescales: Array, d: float) -> Array:
     """Weights of modes of unit gain that together fall like the weights of ARFIMA(0, d, 0).
 
@@ -119,9 +128,9 @@ def _spectral_law(timescales: Array, d: float) -> Array:
 
 def _by_series(table: pd.DataFrame) -> Iterator[tuple[Any, pd.DataFrame, str]]:
     """Name, rows and colour of each series; fewer than all where colours run out."""
-    parts = table.groupby("series", sort=False, dropna=False)
-    for (name, rows), color in zip(parts, _COLORS, strict=False):
-        yield (None if pd.isna(name) else name), rows, color
+    names = table["series"].tolist()
+    for name, color in zip(dict.fromkeys(names), _COLORS, strict=False):
+        yield name, table[[other is name or other == name for other in names]], color
 
 
 def _label(name: Any, what: str) -> str:

@@ -12,8 +12,9 @@ its logarithm is convex in d.
 """
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
+from scipy.special import gammaln, gammasgn
 
 from fracts.exponents import MemoryEstimate
 
@@ -38,7 +39,7 @@ def nearest_exponent(kernel: Array, count: int) -> MemoryEstimate:
 
     Examples
     --------
-    >>> nearest_exponent(fractional_weights(0.3, 4095), count=4096)
+    >>> nearest_exponent(fractional_weights(0.3, np.arange(1, 4096)), count=4096)
     MemoryEstimate(d=0.3..., standard_error=0.012...)
     """
     n = len(kernel) + 1
@@ -52,15 +53,17 @@ def nearest_exponent(kernel: Array, count: int) -> MemoryEstimate:
     return MemoryEstimate(float(found.x), float(spread))
 
 
-def fractional_weights(d: float, n_lags: int) -> Array:
-    """Weights (n_lags,) of the values 1, 2, ... steps back in the best forecast of ARFIMA(0, d, 0).
+def fractional_weights(d: float, lags: ArrayLike) -> Array:
+    """Weights (lags,) of the values 1, 2, ... steps back in the best forecast of ARFIMA(0, d, 0).
 
-    They fall like lag^-(1 + d).
+    They are d Gamma(lag - d) / (Gamma(1 - d) Gamma(lag + 1)) and fall like lag^-(1 + d).
 
     Examples
     --------
-    >>> fractional_weights(0.4, 3)
+    >>> fractional_weights(0.4, [1, 2, 3]).round(4)
     array([0.4  , 0.12 , 0.064])
     """
-    lag = np.arange(1.0, n_lags)
-    return d * np.cumprod(np.append(1.0, (lag - d) / (lag + 1)))
+    lag = np.asarray(lags, dtype=np.float64)
+    size = np.exp(gammaln(lag - d) - gammaln(lag + 1) - gammaln(1 - d))
+    weights: Array = d * gammasgn(lag - d) * gammasgn(1 - d) * size
+    return weights

@@ -35,6 +35,14 @@ def linear_response(path: LinearPath, state: State, lags: Ints, lead: int) -> Ar
     return response
 
 
+def values_seen(path: LinearPath, state: State) -> float:
+    """Number of values behind `state`, of the series that has most: told by the weight of its centre."""
+    timescale = path.memory.scaler.timescale
+    full = -1 / np.expm1(-1 / timescale)  # the weight of an endless history
+    left = np.maximum(1 - state["sums"][:, 0].max() / full, np.finfo(float).eps)
+    return float(np.ceil(-timescale * np.log(left) - 1e-6))
+
+
 def _anchor_response(anchor: SeasonSlots, slots: Array, now: float, lags: Ints, lead: int) -> Array:
     """Weight (lags,) of the value at each lag in the anchor of `lead`."""
     length = anchor.season_length

@@ -130,7 +130,8 @@ def test_a_network_adds_the_mean_derivative_of_its_shift(monkeypatch, random_wei
 def test_beyond_half_the_rows_kept_the_part_of_a_network_is_not_known(random_weights):
     y, lags = weekly(80), [1, 40, 41, 5000]
     model = FracForecaster(1, season_lengths=(), width=8, n_layers=1, n_heads=2, random_state=0).fit(y)
-    assert np.isfinite(model.memory_kernel(lags)["weight"]).all()  # the network is silent
+    silent = model.memory_kernel(lags)["weight"]
+    assert np.isfinite(silent[:3]).all()
     linear = copy.deepcopy(model)
     random_weights(model.network_, 0)
     assert np.isnan(model.memory_kernel(lags)["weight"]).tolist() == [False, False, True, True]
@@ -149,7 +150,7 @@ def test_the_exponent_of_shared_weights_counts_the_values_of_all_series():
 
 @pytest.mark.parametrize("d", [-0.3, 0.1, 0.4, 0.9])
 def test_the_exponent_nearest_to_the_best_predictor_is_that_of_its_process(d):
-    best = arfima_predictor(4095, d)[0] if d < 0.5 else fractional_weights(d, 4095)
+    best = arfima_predictor(4095, d)[0] if d < 0.5 else fractional_weights(d, np.arange(1, 4096))
     found = nearest_exponent(best, 4096)
     assert found.d == pytest.approx(d, abs=0.003)
     assert found.standard_error == pytest.approx(np.sqrt(6 / 4096) / np.pi, rel=0.02)
@@ -229,3 +230,41 @@ def test_other_questions_that_have_no_answer_are_refused():
         model.memory_exponent()
     with pytest.raises(ValueError, match="'c' is unknown"):
         model.memory_exponent("c")
+
+
+def test_there_is_no_weight_before_the_first_value():
+    y = make_arfima(300, 0.3, random_state=0)
+    model = FracRidge(1).fit(y[:200])
+    weight = model.memory_kernel(range(1, 302))["weight"]
+    assert weight[:200].notna().all() and weight[200:].isna().all()
+    assert weight.sum() == pytest.approx(1, abs=1e-9)
+    model.update(y[200:])
+    assert model.memory_kernel(range(1, 302))["weight"].notna().tolist() == [True] * 300 + [False]
+
+
+def test_the_exponent_does_not_hang_on_the_series_at_hand():
+    y = make_arfima(2000, 0.3, random_state=0)
+    model = FracRidge(3).fit(y)
+    found = model.memory_exponent()
+    assert model.apply(y[:1]).memory_exponent() == found
+    assert model.update(y[:500]).memory_exponent() == found
+
+
+def test_the_weight_at_a_lag_does_not_hang_on_the_other_lags(random_weights):
+    y = make_arfima(400, 0.3, random_state=0)
+    model = FracForecaster(1, max_epochs=1, random_state=0).fit(y)
+    random_weights(model.network_, 0)
+    alone, among = (model.memory_kernel(lags)["weight"] for lags in ([2], [1, 2, 150]))
+    assert alone[0] == among[1]
+    model.network_.head.silence("shift")
+    assert model.memory_kernel([2])["weight"][0] != alone[0]
+
+
+@pytest.mark.parametrize("name", [("t", 1), None, float("nan")])
+def test_any_name_of_a_series_may_be_looked_at(name):
+    y = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)))
+    y.columns = pd.Index([name, "b"], dtype=object, tupleize_cols=False)
+    model = FracRidge(1, pooled=False).fit(y)
+    spectrum = model.memory_spectrum()
+    assert len(spectrum) == 2 * len(model.memory_spectrum().query("series == 'b'"))
+    assert spectrum["series"][0] is name or spectrum["series"][0] == name

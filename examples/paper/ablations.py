@@ -94,7 +94,8 @@ def main():
     options = parsed()
     torch.backends.cuda.matmul.allow_tf32 = False
     for data in options.data:
-        print(f"\n{data}: mean of {len(options.seeds)} seeds (worst)")
+        figure = "right signs at each length" if data == "probe" else "squared error over the rival's"
+        print(f"\n{data}: {figure}, mean of {len(options.seeds)} seeds (worst)")
         for name in options.variants:
             found, rows = [], []
             for seed in options.seeds:
@@ -135,7 +136,12 @@ def parsed():
     parser.add_argument("--device", default="cpu", help="for the probe; series run on the CPU")
     parser.add_argument("--commit", default="", help="of the code, where git cannot tell")
     parser.add_argument("--out", type=Path, help="CSV that raw rows are appended to")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.out and not options.out.parent.is_dir():
+        parser.error(f"--out: there is no folder {options.out.parent}")
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device cuda: torch finds no GPU")
+    return options
 
 
 if __name__ == "__main__":

@@ -167,7 +167,12 @@ def parsed():
     parser.add_argument("--rules", action="store_true", help="also the rules that learn nothing")
     parser.add_argument("--commit", default="", help="of the code, where git cannot tell")
     parser.add_argument("--out", type=Path, help="CSV that raw rows are appended to")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.out and not options.out.parent.is_dir():
+        parser.error(f"--out: there is no folder {options.out.parent}")
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device cuda: torch finds no GPU")
+    return options
 
 
 if __name__ == "__main__":

@@ -43,6 +43,8 @@ def arfima(seed: int) -> Series:
 
 def volatility(seed: int) -> Series:
     """Log realised volatility of the S&P 500, 3,000 days to learn from, beside HAR of the same days."""
+    if "FRACTS_DATA" not in os.environ:
+        raise SystemExit("FRACTS_DATA must name the folder that holds sp500_rv5_daily.csv.gz (README.md)")
     table = pd.read_csv(Path(os.environ["FRACTS_DATA"]) / "sp500_rv5_daily.csv.gz")
     y, fitted = np.log(table["rv5"].to_numpy()), 3000
     means = [pd.Series(y).rolling(span, min_periods=1).mean() for span in (1, 5, 22)]

@@ -18,6 +18,7 @@ from fracts.projection import fractional_weights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 Array = NDArray[np.float64]
 
@@ -31,7 +32,8 @@ def plot_memory_kernel(model: Inspection, lags: ArrayLike | None = None, ax: Axe
     """The weight of each past value in the next forecast, beside the law of the model's own exponent.
 
     The law is the best forecast of ARFIMA(0, d, 0) with the d of `memory_exponent`, which falls like
-    lag**-(1 + d). Log axes have no place for a negative weight: its size is drawn, as a hollow dot.
+    lag**-(1 + d). Log axes have no place for a negative weight: its size is drawn, as a hollow dot, and a law
+    of negative d as a dashed line.
 
     Parameters
     ----------
@@ -63,7 +65,7 @@ def plot_memory_kernel(model: Inspection, lags: ArrayLike | None = None, ax: Axe
         law = fractional_weights(d, lag)
         _draw_dots(ax, lag, kernel["weight"].to_numpy(), color, "o", _label(name, "the model"))
         _draw_law(ax, lag, law, color, _label(name, f"ARFIMA, d = {d:.2f} ± {error:.2f}"))
-    return _finished(ax, "lag (steps)", "weight of a past value", "upper right")
+    return _finished(ax, "lag (steps)", "weight of a past value", "upper right", _n_series(table))
 
 
 def plot_memory_spectrum(model: Inspection, ax: Axes | None = None) -> Axes:
@@ -104,7 +106,7 @@ def plot_memory_spectrum(model: Inspection, ax: Axes | None = None) -> Axes:
             _draw_dots(ax, timescale[~plain], weight[~plain], color, "x", _label(name, "modes of seasons"))
         law = _spectral_law(timescale[plain], d)
         _draw_law(ax, timescale[plain], law, color, _label(name, f"law of d = {d:.2f}"))
-    return _finished(ax, "timescale (steps)", "weight of a mode of unit gain", "lower left")
+    return _finished(ax, "timescale (steps)", "weight of a mode of unit gain", "lower left", _n_series(table))
 
 
 def _lags(model: Inspection) -> NDArray[np.int64]:
@@ -144,17 +146,34 @@ def _draw_dots(ax: Axes, x: Array, weight: Array, color: str, marker: str, label
 
 
 def _draw_law(ax: Axes, x: Array, law: Array, color: str, label: str) -> None:
-    ax.plot(x, np.where(law == 0, np.nan, np.abs(law)), color=color, linewidth=1, alpha=0.7, label=label)
+    """The size of the law, dashed where it is negative."""
+    for sign, style in ((1, "-"), (-1, "--")):
+        size = np.where(sign * law > 0, sign * law, np.nan)
+        if not np.isnan(size).all():
+            ax.plot(x, size, style, color=color, linewidth=1, alpha=0.7, label=label)
 
 
-def _finished(ax: Axes, x: str, y: str, free: Literal["upper right", "lower left"]) -> Axes:
+def _n_series(table: pd.DataFrame) -> int:
+    return len(dict.fromkeys(table["series"].tolist()))
+
+
+def _finished(ax: Axes, x: str, y: str, free: Literal["upper right", "lower left"], n_series: int) -> Axes:
     """`ax` with log scales, names of the axes `x` and `y`, and a legend in the corner `free`."""
-    drawn = np.concatenate([line.get_ydata() for line in ax.lines])
-    top = np.nanmax(drawn)
+    drawn = np.concatenate([np.asarray(line.get_ydata(), dtype=np.float64) for line in ax.lines])
     ax.set(xscale="log", yscale="log", xlabel=x, ylabel=y)
-    ax.set_ylim(bottom=max(np.nanmin(drawn), _DEEPEST * top) / 2, top=2 * top)
-    ax.legend(frameon=False, loc=free, fontsize="small")
+    if not np.isnan(drawn).all():
+        top = np.nanmax(drawn)
+        ax.set_ylim(bottom=max(np.nanmin(drawn), _DEEPEST * top) / 2, top=2 * top)
+    notes = [f"{len(_COLORS)} of {n_series} series"] * (n_series > len(_COLORS))
+    notes += ["hollow or dashed: negative"] * any(_is_negative(line) for line in ax.lines)
+    title = "; ".join(notes) or None
+    ax.legend(frameon=False, loc=free, fontsize="small", title=title, title_fontsize="small")
     return ax
+
+
+def _is_negative(line: Line2D) -> bool:
+    marked = line.get_fillstyle() == "none" or line.get_linestyle() == "--"
+    return marked and not np.isnan(np.asarray(line.get_ydata(), dtype=np.float64)).all()
 
 
 def _new_axes() -> Axes:

@@ -106,3 +106,20 @@ def test_matplotlib_is_loaded_by_the_first_picture_only():
     code = "import sys; import fracts.plots; print('matplotlib' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("n_series, note", [(2, None), (8, "6 of 8 series")])
+def test_the_legend_says_what_is_left_out_and_what_is_negative(n_series, note):
+    y = make_arfima(600, -0.4 if note is None else 0.3, n_series=n_series, random_state=0)
+    ax = plots.plot_memory_kernel(FracRidge(1, pooled=False).fit(y), lags=[1, 2, 3])
+    title = ax.get_legend().get_title().get_text()
+    negative = any(line.get_linestyle() == "--" for line in ax.lines)
+    assert negative == (note is None)
+    assert (note or "hollow or dashed: negative") in title
+
+
+def test_a_season_is_among_the_lags():
+    rows = pd.date_range("2024", periods=600, freq="h")
+    y = pd.Series(np.sin(2 * np.pi * np.arange(600) / 24) + make_arfima(600, 0.3, random_state=0), rows)
+    ax = plots.plot_memory_kernel(FracRidge(1).fit(y))
+    assert {24, 48, 168} <= set(ax.lines[0].get_xdata())

@@ -68,10 +68,10 @@ def on_probe(variant, seed, options):
     make = variant.make(probe.WIDTH, N_HEADS["probe"])
     draws = torch.Generator().manual_seed(seed)
     model = probe.Probe("signed", lambda _, generator: make(generator), favours, draws).to(options.device)
-    events, labels = (x.to(options.device) for x in task.draw(options.steps * probe.BATCH, 512, (3, seed)))
-    probe.train(
-        model, events, labels, learning_rate=options.learning_rate, steps=options.steps, compiled=False
-    )
+    drawn = task.draw(options.steps * probe.BATCH, probe.TRAINED, (3, seed))
+    data = tuple(x.to(options.device) for x in drawn)
+    rate = options.learning_rate
+    probe.train([model], [data], learning_rate=rate, steps=options.steps, compiled=False)
     tested = (x.to(options.device) for x in held_out(task, options.sequences, "test"))
     found = probe.accuracies(model, *tested, probe.LENGTHS, compiled=False)
     return dict(zip(probe.LENGTHS, found, strict=True))

@@ -58,21 +58,18 @@ def held_out(task, n_sequences, split):
     return events, torch.stack([labels[:, length - LAST : length] for length in LENGTHS], 1)
 
 
-def trained(task, name, learning_rate, seed, options):
-    """A probe trained from `seed`, on sequences of that seed."""
-    model = Probe(
-        task.events, maker(name), frozenset(favours(options)), torch.Generator().manual_seed(seed)
-    ).to(options.device)
-    events, labels = task.draw(options.steps * BATCH, TRAINED, (3, seed))
-    train(
-        model,
-        events.to(options.device),
-        labels.to(options.device),
-        learning_rate=learning_rate,
-        steps=options.steps,
-        compiled=options.compile,
-    )
-    return model
+def trained(task, name, learning_rate, options):
+    """A probe for each seed, trained from it on sequences of that seed."""
+    models, data = [], []
+    for seed in options.seeds:
+        draws = torch.Generator().manual_seed(seed)
+        model = Probe(task.events, maker(name), frozenset(favours(options)), draws)
+        drawn = task.draw(options.steps * BATCH, TRAINED, (3, seed))
+        models.append(model.to(options.device))
+        data.append(tuple(x.to(options.device) for x in drawn))
+    sizes = {"learning_rate": learning_rate, "steps": options.steps, "compiled": options.compile}
+    train(models, data, **sizes)
+    return models
 
 
 def rules(events, labels):
@@ -132,14 +129,15 @@ def main():
             for name, accuracy in rules(events.numpy(), labels.numpy()).items():
                 report({**known, "mixer": name} | dict.fromkeys(LEARNED, ""), accuracy, options.out)
         events, labels = events.to(options.device), labels.to(options.device)
-        for name, rate, seed in product(options.mixers, options.learning_rates, options.seeds):
+        for name, rate in product(options.mixers, options.learning_rates):
             start = time.perf_counter()
-            model = trained(task, name, rate, seed, options)
-            accuracy = accuracies(model, events, labels, LENGTHS, compiled=options.compile)
-            seconds = round(time.perf_counter() - start, 1)
-            learned = [" ".join(favours(options)), rate, options.steps, n_parameters(model), seed, seconds]
-            row = {**known, "mixer": name, **dict(zip(LEARNED, learned, strict=True))}
-            report(row, accuracy, options.out)
+            models = trained(task, name, rate, options)
+            seconds = round((time.perf_counter() - start) / len(models), 1)
+            for seed, model in zip(options.seeds, models, strict=True):
+                accuracy = accuracies(model, events, labels, LENGTHS, compiled=options.compile)
+                learned = [" ".join(favours(options)), rate, options.steps, n_parameters(model), seed]
+                row = {**known, "mixer": name, **dict(zip(LEARNED, [*learned, seconds], strict=True))}
+                report(row, accuracy, options.out)
 
 
 def favours(options):

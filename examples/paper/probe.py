@@ -139,30 +139,86 @@ def loss_of(model: nn.Module, events: Tensor, labels: Tensor) -> Tensor:
     return (losses * known).sum() / known.sum()
 
 
+class Run:
+    """One model in training: AdamW down a cosine.
+
+    On a GPU a step is captured once, as a graph on a stream of its own: small layers are held back by their
+    launches, and several runs fill the chip together.
+    """
+
+    def __init__(self, model: Probe, learning_rate: float, steps: int, *, compiled: bool) -> None:
+        self.model, self.steps, self.peak = model.train(), steps, learning_rate
+        device = next(model.parameters()).device
+        self.rate = torch.tensor(learning_rate, device=device)
+        self.optimiser = torch.optim.AdamW(
+            model.parameters(),
+            self.rate,
+            betas=(0.9, 0.99),
+            weight_decay=0.0,
+            capturable=device.type == "cuda",
+        )
+        self.loss = _compiled(loss_of) if compiled else loss_of
+        self.events = torch.zeros(BATCH, TRAINED, device=device)
+        self.labels = torch.ones_like(self.events)
+        self.stream = torch.cuda.Stream() if device.type == "cuda" else None
+        self.graph = self._captured() if self.stream else None
+
+    def step(self, i: int, events: Tensor, labels: Tensor) -> None:
+        """The step `i` from 0, on (BATCH, TRAINED) events and labels."""
+        with torch.cuda.stream(self.stream):  # None: no stream, on a CPU
+            self.events.copy_(events)
+            self.labels.copy_(labels)
+            warm = min(1.0, (i + 1) / WARM_UP)
+            self.rate.fill_(self.peak * warm * 0.5 * (1 + math.cos(math.pi * i / self.steps)))
+            if self.graph:
+                self.graph.replay()
+            else:
+                self._learn()
+
+    def _learn(self) -> None:
+        self.optimiser.zero_grad()
+        self.loss(self.model, self.events, self.labels).backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
+        self.optimiser.step()
+
+    def _captured(self) -> torch.cuda.CUDAGraph:
+        start = {name: x.clone() for name, x in self.model.state_dict().items()}
+        with torch.cuda.stream(self.stream):
+            for _ in range(3):  # what is made at first use must not be made in a capture
+                self._learn()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=self.stream):
+            self._learn()
+        self.model.load_state_dict(start)
+        for kept in self.optimiser.state.values():
+            for x in kept.values():
+                x.zero_()
+        return graph
+
+
 def train(
-    model: Probe, events: Tensor, labels: Tensor, *, learning_rate: float, steps: int, compiled: bool
+    models: list[Probe],
+    data: list[tuple[Tensor, Tensor]],
+    *,
+    learning_rate: float,
+    steps: int,
+    compiled: bool,
 ) -> None:
-    """AdamW down a cosine; events, labels: (steps * BATCH, TRAINED), each seen once."""
-    model.train()
-    optimiser = torch.optim.AdamW(model.parameters(), learning_rate, betas=(0.9, 0.99), weight_decay=0.0)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimiser,
-        lambda step: min(1.0, (step + 1) / WARM_UP) * 0.5 * (1 + math.cos(math.pi * step / steps)),
-    )
-    loss = _compiled(loss_of, "reduce-overhead") if compiled else loss_of
-    for step in range(steps):
-        rows = slice(step * BATCH, (step + 1) * BATCH)
-        optimiser.zero_grad()
-        loss(model, events[rows].float(), labels[rows]).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), CLIP)
-        optimiser.step()
-        schedule.step()
+    """Train models side by side, each on its events and labels (steps * BATCH, TRAINED), seen once."""
+    runs = [Run(model, learning_rate, steps, compiled=compiled) for model in models]
+    for i in range(steps):
+        rows = slice(i * BATCH, (i + 1) * BATCH)
+        for run, (events, labels) in zip(runs, data, strict=True):
+            run.step(i, events[rows], labels[rows])
+    if any(run.stream for run in runs):
+        torch.cuda.synchronize()
 
 
 @cache
-def _compiled(function: Callable[..., Any], mode: str) -> Callable[..., Any]:
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` compiled; models of one build share the result."""
-    return torch.compile(function, mode=mode, dynamic=False)
+    return torch.compile(function, dynamic=False)
 
 
 @torch.no_grad()
@@ -177,7 +233,7 @@ def accuracies(
     # Attention keeps every key: memory holds a few sequences at once, and each step is absorbed alone.
     keeps_all = isinstance(model.mixer, Attention)
     at_once, segment = (max(1, 2**23 // lengths[-1]), lengths[-1]) if keeps_all else (len(events), SEGMENT)
-    absorb = _compiled(Probe.absorb, "default") if compiled and not keeps_all else Probe.absorb
+    absorb = _compiled(Probe.absorb) if compiled and not keeps_all else Probe.absorb
     right = torch.zeros(len(lengths), device=events.device)
     for some, truth in zip(events.split(at_once), labels.split(at_once), strict=True):
         state, start = None, 0

@@ -67,11 +67,12 @@ def test_training_and_the_two_parts_of_the_test_share_no_sequence():
 def test_training_frac_lowers_the_loss(events, monkeypatch):
     monkeypatch.setattr(probe, "BATCH", 4)
     monkeypatch.setattr(probe, "WARM_UP", 1)
+    monkeypatch.setattr(probe, "TRAINED", 64)
     task = Task(events, 0.1, 0.2)
     model = made("frac", events, frozenset(FAVOURS[:3]))
     x, y = task.draw(4 * 50, 64, (0,))
     before = probe.loss_of(model, x.float(), y).item()
-    train(model, x, y, learning_rate=4e-3, steps=50, compiled=False)
+    train([model], [(x, y)], learning_rate=4e-3, steps=50, compiled=False)
     assert probe.loss_of(model, x.float(), y).item() < 0.9 * before
 
 
@@ -83,3 +84,19 @@ def test_centred_values_of_tokens_sum_to_zero_over_what_training_saw():
     values = model.train().embedding(events)[1]
     assert values.std() > 0.5
     torch.testing.assert_close(values.sum(1), torch.zeros(1, probe.WIDTH), atol=1e-5, rtol=0)
+
+
+def test_models_trained_side_by_side_learn_as_each_would_alone(monkeypatch):
+    monkeypatch.setattr(probe, "BATCH", 4)
+    monkeypatch.setattr(probe, "TRAINED", 32)
+    task = Task("signed", 0.3, 0.2)
+    data = [task.draw(4 * 5, 32, (seed,)) for seed in (0, 1)]
+    together, alone = ([made("gdn", "signed", seed=seed) for seed in (0, 1)] for _ in range(2))
+    sizes = {"learning_rate": 1e-2, "steps": 5, "compiled": False}
+    train(together, data, **sizes)
+    for model, drawn in zip(alone, data, strict=True):
+        train([model], [drawn], **sizes)
+    for one, other in zip(together, alone, strict=True):
+        for name, weight in one.state_dict().items():
+            assert torch.equal(weight, other.state_dict()[name]), name
+    assert not torch.equal(together[0].read.weight, made("gdn", "signed", seed=0).read.weight)

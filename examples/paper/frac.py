@@ -35,6 +35,8 @@ class Frac(nn.Module):
     generator : of the initial weights.
     """
 
+    waits_for_device = True  # the scan looks at its steps on the host, so a pass is no CUDA graph
+
     def __init__(
         self,
         width: int,

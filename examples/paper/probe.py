@@ -143,7 +143,7 @@ class Run:
     """One model in training: AdamW down a cosine.
 
     On a GPU each has a stream of its own, and a step is captured once, as a graph, where the mixer does not
-    wait for the device: small layers are held back by their launches, and several runs fill the chip together.
+    wait for the device: small layers are held back by their launches, and several runs fill the chip.
     """
 
     def __init__(self, model: Probe, learning_rate: float, steps: int, *, compiled: bool) -> None:

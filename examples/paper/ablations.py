@@ -9,17 +9,15 @@ series the mean squared error of one-step forecasts over that of a rival that is
 predictor for ARFIMA(0, 0.4, 0), HAR for realised volatility. Raw rows go to `--out`.
 """
 
-import argparse
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import one_step
 import probe
 import torch
 from frac import Frac
-from heavy_tail import held_out, origin, write_rows
+from heavy_tail import checked, held_out, new_parser, origin, write_rows
 from variants import CHANGES
 
 N_HEADS, EXPONENT = {"probe": 8, "series": 4}, 0.3
@@ -124,24 +122,12 @@ def main():
 
 
 def parsed():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--data", nargs="*", choices=["probe", *SERIES], default=["probe"])
     parser.add_argument("--variants", nargs="*", choices=VARIANTS, default=list(VARIANTS))
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
-    parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--learning-rate", type=float, default=4e-3)
-    parser.add_argument("--sequences", type=int, default=512, help="of the probe's test")
-    parser.add_argument("--device", default="cpu", help="for the probe; series run on the CPU")
-    parser.add_argument("--commit", default="", help="of the code, where git cannot tell")
-    parser.add_argument("--out", type=Path, help="CSV that raw rows are appended to")
-    options = parser.parse_args()
-    if options.out and not options.out.parent.is_dir():
-        parser.error(f"--out: there is no folder {options.out.parent}")
-    if options.device == "cuda" and not torch.cuda.is_available():
-        parser.error("--device cuda: torch finds no GPU")
-    return options
+    return checked(parser)
 
 
 if __name__ == "__main__":

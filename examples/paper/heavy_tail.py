@@ -1,6 +1,6 @@
 """The heavy-tail probe: which layer, trained at 512 steps, still knows the sign of a sum at 131,072?
 
-    python examples/paper/heavy_tail.py                          # FRAC, one seed: an hour on two cores
+    python examples/paper/heavy_tail.py                          # FRAC, one seed
     python examples/paper/heavy_tail.py --device cuda --compile --mixers mamba2 --seeds 0 1 2 3 4
 
 Sparse events of +1 and -1; at every step the label is the sign of their sum, each weighted by a power of its
@@ -147,9 +147,7 @@ def favours(options):
 
 
 def parsed():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__)
     parser.add_argument("--events", choices=["signed", "tokens"], default="signed")
     parser.add_argument("--exponents", type=float, nargs="*", default=[0.3])
     parser.add_argument("--probability", type=float, default=0.05, help="of an event at a step")
@@ -157,14 +155,27 @@ def parsed():
     parser.add_argument("--favours", nargs="*", choices=FAVOURS, default=FAVOURS[:3])
     parser.add_argument("--learning-rates", type=float, nargs="*", default=[4e-3])
     parser.add_argument("--seeds", type=int, nargs="*", default=[0])
-    parser.add_argument("--steps", type=int, default=1500)
-    parser.add_argument("--sequences", type=int, default=512)
     parser.add_argument("--split", choices=SPLITS, default="test")
-    parser.add_argument("--device", default="cpu")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--rules", action="store_true", help="also the rules that learn nothing")
+    return checked(parser)
+
+
+def new_parser(description):
+    """A parser with the options that every script has."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--sequences", type=int, default=512, help="of the probe's test")
+    parser.add_argument("--device", default="cpu", help="for the probe")
     parser.add_argument("--commit", default="", help="of the code, where git cannot tell")
     parser.add_argument("--out", type=Path, help="CSV that raw rows are appended to")
+    return parser
+
+
+def checked(parser):
+    """The options given; those that would fail after a long run fail now."""
     options = parser.parse_args()
     if options.out and not options.out.parent.is_dir():
         parser.error(f"--out: there is no folder {options.out.parent}")

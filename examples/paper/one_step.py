@@ -29,7 +29,6 @@ WARM_UP, CLIP = 50, 1.0
 class Series:
     """values: (time,), standardised by the first `fitted`; rival: (time,), its one-step forecasts of them."""
 
-    name: str
     values: NDArray[np.float64]
     fitted: int
     rival: NDArray[np.float64]
@@ -38,7 +37,7 @@ class Series:
 def arfima(seed: int) -> Series:
     """ARFIMA(0, 0.4, 0), 16,384 steps to learn from and 114,688 to forecast, beside the exact predictor."""
     y = make_arfima(131072, 0.4, random_state=seed)
-    return _standardised("arfima(0, .4, 0)", y, 16384, arfima_one_step(y, 0.4))
+    return _standardised(y, 16384, arfima_one_step(y, 0.4))
 
 
 def volatility(seed: int) -> Series:
@@ -50,12 +49,12 @@ def volatility(seed: int) -> Series:
     means = [pd.Series(y).rolling(span, min_periods=1).mean() for span in (1, 5, 22)]
     x = np.column_stack([*means, np.ones(y.size)])[:-1]
     weights = np.linalg.lstsq(x[22:fitted], y[23 : fitted + 1], rcond=None)[0]
-    return _standardised("sp500_rv5", y, fitted, np.append(y[0], x @ weights))
+    return _standardised(y, fitted, np.append(y[0], x @ weights))
 
 
-def _standardised(name: str, y: NDArray[np.float64], fitted: int, rival: NDArray[np.float64]) -> Series:
+def _standardised(y: NDArray[np.float64], fitted: int, rival: NDArray[np.float64]) -> Series:
     centre, scale = y[:fitted].mean(), y[:fitted].std()
-    return Series(name, (y - centre) / scale, fitted, (rival - centre) / scale)
+    return Series((y - centre) / scale, fitted, (rival - centre) / scale)
 
 
 class OneStep(nn.Module):

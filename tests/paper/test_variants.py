@@ -125,14 +125,14 @@ class Echo(torch.nn.Module):
 def test_the_error_ratio_is_one_beside_a_rival_that_says_the_same():
     values = np.random.default_rng(0).normal(size=SEGMENT + 100)
     rival = np.append(0.0, values[:-1])
-    assert error_ratio(Echo(), Series("noise", values, 50, rival)) == pytest.approx(1.0, rel=1e-6)
-    best = Series("noise", values, 50, np.zeros_like(values))
+    assert error_ratio(Echo(), Series(values, 50, rival)) == pytest.approx(1.0, rel=1e-6)
+    best = Series(values, 50, np.zeros_like(values))
     assert error_ratio(Echo(), best) == pytest.approx(2.0, rel=0.1)
 
 
 def test_training_learns_a_series_that_alternates():
     values = np.tile([1.0, -1.0], 400) + 0.01 * np.random.default_rng(0).normal(size=800)
-    series = Series("alternating", values, 700, np.zeros(800))
+    series = Series(values, 700, np.zeros(800))
     model = OneStep(
         lambda draws: Frac(32, n_heads=2, n_modes=4, generator=draws),
         odd_value=True,

@@ -19,17 +19,23 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from fracts.checks import check_no_covariates, check_positive_integer, check_row, check_some_value
+from fracts.cohorts import advanced, cohorts, forecast, taken
 from fracts.forecasts import Forecast, Request, request
+from fracts.gaps import check_on_gaps, tell_gaps
+from fracts.reading import Names, Reading, read
+from fracts.rulers import Counts
 from fracts.scores import naive_scale
-from fracts.series import Layout, Panel, State, read
+from fracts.series import Panel, State
 from fracts.timeline import Clock, learn_clock
 
 
 class Forecaster(BaseEstimator, ABC):
     """Base of all forecasters: a model fills the four hooks at the end.
 
-    A `y` is a pandas Series or wide DataFrame (a column a series) with dates, periods or integers as index, a
-    1-D array or list, or a 2-D array (time, series). NaN is no value. What comes back is of the same kind.
+    A `y` is a Series, a wide frame (a column a series), a long frame (a row a value, with the columns
+    `unique_id`, `ds` and `y`, or without the first), rows under a MultiIndex of names and stamps, a 1-D array
+    or list, or a 2-D array (time, series); frames are of pandas, polars or Arrow. Stamps are dates, periods
+    or integers. NaN and null are no value. What comes back is of the same kind.
     """
 
     horizon: int
@@ -37,15 +43,34 @@ class Forecaster(BaseEstimator, ABC):
     freq_: str | None
     _learned: Sequence[str] = ()  # names of the attributes that the last fit set
     _state: State
-    _count: int
+    _counts: Counts  # (series,), of the last row of each
 
-    def fit(self, y: Any, X: None = None) -> Self:
+    def fit(
+        self,
+        y: Any,
+        X: None = None,
+        *,
+        id_col: str = "unique_id",
+        time_col: str = "ds",
+        target_col: str = "y",
+        freq: str | int | None = None,
+        base_step: Any = None,
+        on_gaps: str = "decay",
+    ) -> Self:
         """Learn from the history `y`, forgetting any earlier fit.
 
         Parameters
         ----------
-        y : (time,) or (time, series), a container as the class describes it.
+        y : (time,) or (time, series), a container as the class describes it. The series of a long frame may
+            start and end where they like; each is forecast from its own last row.
         X : None.
+        id_col, time_col, target_col : columns of a long frame; `time_col` also of the stamps of a wide polars
+            or Arrow frame, where the only column of dates needs no name.
+        freq : the grid of the stamps in the spelling of pandas ("15min", "W-WED", "ME") or of polars ("15m",
+            "1mo"), an integer for integers. None finds it: the coarsest calendar that all stamps lie on.
+        base_step : says that time is real, in steps of this length: a timedelta, or a text such as "1s"; an
+            integer for integers. Where no grid fits the step is the median distance.
+        on_gaps : "decay", the memory decays over a step without a row; "error" refuses such a history.
 
         Returns
         -------
@@ -53,8 +78,9 @@ class Forecaster(BaseEstimator, ABC):
 
         Raises
         ------
-        TypeError : `X` is given; `y`, its values or its index are of a kind that is not read.
-        ValueError : a parameter is out of range; `y` is empty, infinite or unordered; a series has no value.
+        TypeError : `X` is given; `y`, its values or its stamps are of a kind that is not read.
+        ValueError : a parameter is out of range; `y` is empty, infinite or unordered, has a stamp twice or
+            off the grid, or lacks a column; a series has no value.
 
         Examples
         --------
@@ -63,9 +89,11 @@ class Forecaster(BaseEstimator, ABC):
         [0]
         """
         check_no_covariates(X)
+        check_on_gaps(on_gaps)
         fresh = type(self)(**self.get_params(deep=False))
         given = set(vars(fresh))
-        fresh._learn(y)
+        fresh._names, fresh._on_gaps = Names(id_col, time_col, target_col), on_gaps
+        fresh._learn(read(y, fresh._names), freq, base_step)
         fresh._learned = [name for name in vars(fresh) if name not in given]
         for name in self._learned:
             delattr(self, name)
@@ -92,7 +120,8 @@ class Forecaster(BaseEstimator, ABC):
         Returns
         -------
         A Series, or a DataFrame where there are several series or columns added, on the stamps that follow
-        the cutoff; for arrays what `forecast` returns.
+        the cutoff; of a long frame a long one, `unique_id, ds` and a column named after the model, from the
+        cutoff of each series; for arrays what `forecast` returns.
 
         Raises
         ------
@@ -111,7 +140,9 @@ class Forecaster(BaseEstimator, ABC):
         """
         wanted = request(level, quantiles, point)
         table = self._table(horizon, wanted)
-        return self._layout.write(table, wanted.suffixes, self._clock.future(self._count, table.shape[1]))
+        from_each = self._counts if self._layout.apart else self._counts[:1]
+        stamps = self._clock.future(from_each, table.shape[1])
+        return self._layout.write(table, wanted.suffixes, stamps, type(self).__name__)
 
     def forecast(
         self,
@@ -145,8 +176,9 @@ class Forecaster(BaseEstimator, ABC):
 
         Parameters
         ----------
-        y : (time,) or (time, series), of the kind given to fit. The rows of an array follow the last one; a
-            wide frame may leave series out, whose time moves on without a value.
+        y : (time,) or (time, series), of the kind given to fit. The rows of an array follow the last one. A
+            frame may leave series out: in a wide one their time moves on without a value, in a long one they
+            stay where they are.
 
         Returns
         -------
@@ -165,8 +197,9 @@ class Forecaster(BaseEstimator, ABC):
         array([5., 5.])
         """
         check_no_covariates(X)
-        panel, count = self._continuation(y)
-        self._state, self._count = self._advance(self._state, panel), count
+        panel, begin, end, counts = self._continuation(y)
+        state = advanced(self._advance, self._state, panel, self._counts, begin, end)
+        self._state, self._counts = state, counts
         return self
 
     def apply(self, y: Any, X: None = None) -> Self:
@@ -195,9 +228,9 @@ class Forecaster(BaseEstimator, ABC):
         """
         check_no_covariates(X)
         self._check_fitted()
-        values, index, layout = read(y)
+        reading = read(y, self._names)
         other = copy.copy(self)
-        other._start(other._enter(values, index, layout, self._clock.restarted(index)))
+        other._start(other._enter(reading, self._clock.restarted(reading.index)), reading)
         return other
 
     def score(self, y: Any, X: None = None) -> float:
@@ -226,18 +259,17 @@ class Forecaster(BaseEstimator, ABC):
         -0.5
         """
         check_no_covariates(X)
-        panel, _ = self._continuation(y)
+        panel, begin, end, _ = self._continuation(y)
         if not (self._scale > 0).all():
             name = self.series_ids_[int(np.argmin(self._scale > 0))]
             raise ValueError(
                 f"series {name!r} never moved in the history, so errors have no scale. "
                 "Give a history with two different values, or score `predict` yourself with `fracts.scores`."
             )
-        errors = self._errors(panel)
-        if (blank := np.isnan(errors).all(axis=(1, 2))).all():
+        squares = self._squares(panel, begin, end)
+        if (blank := np.isnan(squares)).all():
             raise ValueError("y holds no value to score. At least one is needed.")
-        squares = np.nanmean(errors[~blank] ** 2, axis=(1, 2))
-        return -float(np.sqrt(squares / self._scale[~blank]).mean())
+        return -float(np.sqrt(squares[~blank] / self._scale[~blank]).mean())
 
     def learn_one(self, y: float) -> Self:
         """`update` with the value of the next step of a single series.
@@ -287,15 +319,23 @@ class Forecaster(BaseEstimator, ABC):
         array([[ 4., 20.]])
         """
         self._check_fitted()
-        row = check_row(values, self.series_ids_)
-        count = int(self._count + self._clock.step)
-        panel = Panel(row[:, None], self._clock.times(np.array([count])))
-        self._state, self._count = self._advance(self._state, panel), count
+        row = check_row(values, self.series_ids_)[:, None]
+        counts = self._counts + self._clock.step
+        state = self._state
+        if (counts == counts[0]).all():
+            state = self._advance(state, Panel(row, self._clock.times(counts[:1])))
+        else:
+            at, begin = np.unique(counts, return_inverse=True)
+            panel = Panel(np.repeat(row, at.size, axis=1), self._clock.times(at))
+            state = advanced(self._advance, state, panel, counts, begin, begin + 1)
+        self._state, self._counts = state, counts
         return self
 
     @property
     def cutoff_(self) -> Any:
         """The stamp of the last row known, for arrays its number; NotFittedError before fit.
+
+        Of a long frame with names a dict: the stamp of each series.
 
         Examples
         --------
@@ -304,7 +344,11 @@ class Forecaster(BaseEstimator, ABC):
         2
         """
         self._check_fitted()
-        return self._clock.stamp(self._count)
+        if self._layout.apart and not self._layout.flat:
+            return {
+                name: self._clock.stamp(at) for name, at in zip(self.series_ids_, self._counts, strict=True)
+            }
+        return self._clock.stamp(self._counts[0])
 
     @abstractmethod
     def _fit(self, panel: Panel, clock: Clock) -> None:
@@ -322,50 +366,85 @@ class Forecaster(BaseEstimator, ABC):
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
         """The next `horizon` steps seen from the last row of `state`, at ascending levels `quantiles`."""
 
-    def _learn(self, y: Any) -> None:
+    def _learn(self, reading: Reading, freq: str | int | None, base_step: Any) -> None:
         check_positive_integer(self.horizon, "horizon")
-        values, index, layout = read(y)
-        panel = self._enter(values, index, layout, learn_clock(index))
+        clock = learn_clock(reading.index, freq, base_step, reading.neighbours)
+        panel = self._enter(reading, clock)
         self._fit(panel, self._clock)
-        self._start(panel)
+        self._start(panel, reading)
 
-    def _enter(self, values: NDArray[np.float64], index: Any, layout: Layout, clock: Clock) -> Panel:
+    def _enter(self, reading: Reading, clock: Clock) -> Panel:
         """The history as a panel on `clock`, once everything known of it is taken down."""
-        check_some_value(values, layout.ids)
-        counts = clock.counts(index)
-        self._layout, self._clock, self._count = layout, clock, int(counts[-1])
-        self._scale = np.array([naive_scale(row, power=2) for row in values])
-        self.series_ids_, self.freq_ = layout.ids, clock.freq
-        return Panel(values, clock.times(counts))
+        ids = reading.layout.ids
+        check_some_value(reading.values, ids)
+        counts = clock.counts(reading.index)
+        series, before, after = reading.pairs(counts)
+        tell_gaps(clock, before, after, series, ids, self._on_gaps)
+        self._layout, self._clock, self._counts = reading.layout, clock, counts[reading.last]
+        self._scale = np.array([naive_scale(row, power=2) for row in reading.values])
+        self.series_ids_, self.freq_ = ids, clock.freq
+        return Panel(reading.values, clock.times(counts))
 
-    def _start(self, panel: Panel) -> None:
-        self._state = self._advance(self._empty_state(len(panel.values)), panel)
+    def _start(self, panel: Panel, reading: Reading) -> None:
+        empty = self._empty_state(len(panel.values))
+        start = np.zeros(len(panel.values), dtype=np.int64)
+        self._state = advanced(self._advance, empty, panel, start, start, reading.last + 1)
 
-    def _continuation(self, y: Any) -> tuple[Panel, int]:
-        """The rows of `y`, checked to follow the cutoff, and the count of the last."""
+    def _continuation(self, y: Any) -> tuple[Panel, Counts, Counts, Counts]:
+        """The rows of `y`, checked to follow the cutoffs; which of them each series begins and ends with; and
+        the count of its last."""
         self._check_fitted()
-        values, index, layout = read(y, start=self._count + 1)
-        values = self._layout.align(layout, values)
-        counts = self._clock.counts(index)
-        if counts[0] <= self._count:
+        given = read(y, self._names, start=int(self._counts[0]) + 1)
+        places = self._layout.places(given.layout)
+        counts = self._clock.counts(given.index)
+        known = self._counts[places]
+        if (early := np.flatnonzero(counts[given.first] <= known)).size:
+            at = early[0]
             raise ValueError(
-                f"y starts at {index[0]}, but rows up to {self.cutoff_} are known. Stamps must come after "
-                "the cutoff: leave the earlier rows out, or start anew with `apply` or `fit`."
+                f"series {given.layout.ids[at]!r}: y starts at {given.index[given.first[at]]}, but rows up "
+                f"to {self._clock.stamp(known[at])} are known. Stamps must come after the cutoff: leave the "
+                "earlier rows out, or start anew with `apply` or `fit`."
             )
-        return Panel(values, self._clock.times(counts)), int(counts[-1])
+        series, before, after = given.pairs(counts, known)
+        tell_gaps(self._clock, before, after, series, given.layout.ids, self._on_gaps)
+        values = np.full((len(self._counts), len(counts)), np.nan)
+        values[places] = given.values
+        begin = np.searchsorted(counts, self._counts, side="right")
+        if self._layout.apart:
+            end, ends = begin.copy(), self._counts.copy()
+            end[places], ends[places] = given.last + 1, counts[given.last]
+        else:
+            end, ends = np.full_like(begin, len(counts)), np.full_like(self._counts, counts[-1])
+        return Panel(values, self._clock.times(counts)), begin, end, ends
 
     def _table(self, horizon: int | None, wanted: Request) -> NDArray[np.float64]:
         self._check_fitted()
         steps = check_positive_integer(self.horizon if horizon is None else horizon, "horizon")
-        return wanted.table(self._forecast(self._state, steps, wanted.asked))
+        return wanted.table(
+            forecast(lambda state: self._forecast(state, steps, wanted.asked), self._state, self._counts)
+        )
 
-    def _errors(self, panel: Panel) -> NDArray[np.float64]:
-        """(series, rows, horizon): truth minus median, from the cutoff and all rows but the last."""
-        state, medians = self._state, []
+    def _squares(self, panel: Panel, begin: Counts, end: Counts) -> NDArray[np.float64]:
+        """(series,): mean square of truth minus median over all origins and leads; NaN without a truth."""
+        squares = np.full(len(panel.values), np.nan)
+        for count, cohort in cohorts(self._counts):
+            start = int(begin[cohort[0]])
+            for stop in np.unique(end[cohort]):
+                series = cohort[end[cohort] == stop]
+                if stop > start:
+                    rows = panel.of(series).part(start, int(stop))
+                    errors = self._errors(taken(self._state, series), rows, count)
+                    blank = np.isnan(errors).all(axis=(1, 2))
+                    squares[series[~blank]] = np.nanmean(errors[~blank] ** 2, axis=(1, 2))
+        return squares
+
+    def _errors(self, state: State, panel: Panel, count: int) -> NDArray[np.float64]:
+        """(series, rows, horizon): truth minus median, from the cutoff `count` and all rows but the last."""
+        medians = []
         for row in range(len(panel.times)):
             medians.append(self._forecast(state, self.horizon, np.array([0.5])).quantiles[..., 0])
-            state = self._advance(state, Panel(panel.values[:, row : row + 1], panel.times[row : row + 1]))
-        origins = np.append(self._clock.times(np.array([self._count])), panel.times)
+            state = self._advance(state, panel.part(row, row + 1))
+        origins = np.append(self._clock.times(np.array([count])), panel.times)
         known = Panel(np.pad(panel.values, ((0, 0), (1, 0)), constant_values=np.nan), origins)
         return known.ahead(self.horizon)[:, :-1] - np.stack(medians, axis=1)
 

@@ -234,6 +234,11 @@ def _declared_grid(index: pd.DatetimeIndex, freq: str | int) -> Grid:
         raise ValueError(
             f"freq={freq!r} is no alias that pandas or polars knows. Write 'h', '15min', 'W-WED' or '1mo'."
         ) from unknown
+    if stretched[0] != index[0]:
+        raise ValueError(
+            f"the stamp {index[0]} (row 0) is not on the grid of freq={freq!r}, whose next one is "
+            f"{stretched[0]}. Give stamps of that grid, or leave freq out to have it found."
+        )
     return _found_grid(stretched, _all_neighbours(stretched))
 
 

@@ -34,15 +34,14 @@ def stamps_of(column: nw.Series[Any]) -> pd.Index[Any]:
     if column.implementation.is_pandas():
         return plain_index(pd.Index(column.to_native()))
     kind = column.dtype
-    if kind.is_integer() and not column.is_null().any():
-        stamps: pd.Index[Any] = pd.Index(column.to_numpy(), name=column.name)
-        return stamps
-    if not isinstance(kind, nw.Datetime | nw.Date):
-        stamps = pd.Index(column.to_list(), dtype=object, name=column.name)
-        return stamps
-    dates = pd.DatetimeIndex(column.to_numpy(), name=column.name)
-    zone = kind.time_zone if isinstance(kind, nw.Datetime) else None
-    return dates if zone is None else dates.tz_localize("UTC").tz_convert(zone)
+    if isinstance(kind, nw.Datetime | nw.Date):
+        dates = pd.DatetimeIndex(column.to_numpy(), name=column.name)
+        zone = kind.time_zone if isinstance(kind, nw.Datetime) else None
+        return dates if zone is None else dates.tz_localize("UTC").tz_convert(zone)
+    stamps: pd.Index[Any] = pd.Index(column.to_numpy(), name=column.name)
+    if kind.is_integer() and column.is_null().any():  # which numpy makes fractions of
+        stamps = pd.Index(column.to_list(), dtype="Int64", name=column.name)
+    return stamps
 
 
 def plain_index(index: pd.Index[Any]) -> pd.Index[Any]:

@@ -38,8 +38,10 @@ def check_stamps(index: pd.Index[Any]) -> None:
     kinds = isinstance(index, pd.DatetimeIndex | pd.PeriodIndex) or index.dtype.kind in "iu"
     if not kinds and not index.isna().all():
         of = "the stamps" if index.name is None else f"the stamps {index.name!r}"
+        missing = np.flatnonzero(index.isna())
+        seen = f"such as {index.dropna()[0]!r}" + (f", none in row {missing[0]}" if missing.size else "")
         raise TypeError(
-            f"{of} came as {index.dtype}, such as {index[0]!r}; dates, periods or integers are needed. "
+            f"{of} came as {index.dtype}, {seen}; dates, periods or integers are needed in every row. "
             "Convert with `pd.to_datetime(...)`, or `pl.col(...).str.to_datetime()`."
         )
 

@@ -6,6 +6,7 @@ Zhou et al., 2021, Informer (AAAI 35): a header, then a line a stamp, the date f
 import csv
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from fracts.datasets.lines import at_line, number_in, read_lines
@@ -40,26 +41,29 @@ def read_ett(path: str | Path) -> pd.DataFrame:
         raise at_line(
             path, 1, f"the header {header} does not name a column of dates and others, all different"
         )
-    stamps: list[pd.Timestamp] = []
+    dates: list[tuple[int, str]] = []
     rows = []
     for line, text in lines:
         date, *fields = next(csv.reader([text]))
         if len(fields) != len(header) - 1:
             raise at_line(path, line, f"{len(fields) + 1} fields came, but the header has {len(header)}")
-        stamps.append(_stamp(path, line, date))
-        if len(stamps) > 1 and stamps[-1] <= stamps[-2]:
-            raise at_line(path, line, f"the stamp {stamps[-1]} does not come after {stamps[-2]}")
         named = zip(header[1:], fields, strict=True)
         rows.append([number_in(path, line, field or "nan", f"column {name!r}") for name, field in named])
+        dates.append((line, date))
     if not rows:
         raise ValueError(
             f"{Path(path).name} holds no rows. A line for every stamp is needed after the header."
         )
-    return pd.DataFrame(rows, index=pd.DatetimeIndex(stamps, name=header[0]), columns=header[1:])
+    return pd.DataFrame(rows, index=_stamps(path, dates).rename(header[0]), columns=header[1:])
 
 
-def _stamp(path: str | Path, line: int, text: str) -> pd.Timestamp:
-    stamp = pd.to_datetime(text, errors="coerce")
-    if pd.isna(stamp):
-        raise at_line(path, line, f"{text!r} is no date")
-    return pd.Timestamp(stamp)
+def _stamps(path: str | Path, dates: list[tuple[int, str]]) -> pd.DatetimeIndex:
+    """The stamps that the texts of (line, text) write, checked to increase."""
+    stamps = pd.DatetimeIndex(pd.to_datetime([t for _, t in dates], format="ISO8601", errors="coerce"))
+    if (bad := np.flatnonzero(stamps.isna())).size:
+        line, text = dates[bad[0]]
+        raise at_line(path, line, f"{text!r} is no date such as 2016-07-01 00:00:00")
+    if (late := np.flatnonzero(stamps[1:] <= stamps[:-1])).size:
+        at = int(late[0]) + 1
+        raise at_line(path, dates[at][0], f"the stamp {stamps[at]} does not come after {stamps[at - 1]}")
+    return stamps

@@ -18,15 +18,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from fracts.checks import check_no_covariates, check_positive_integer, check_row, check_some_value
+from fracts.checks import check_positive_integer, check_row, check_some_value
 from fracts.cohorts import advanced, cohorts, forecast, taken
-from fracts.forecasts import Forecast, Request, request
+from fracts.covariate_checks import check_no_covariates
+from fracts.covariate_reading import Places
+from fracts.covariates import Covariates, learn_covariates
+from fracts.forecasts import QUANTILES, Forecast, Request, request
 from fracts.gaps import check_on_gaps, tell_gaps
 from fracts.reading import Names, Reading, read
 from fracts.rulers import Counts
 from fracts.scores import naive_scale
 from fracts.series import Panel, State
 from fracts.timeline import Clock, learn_clock
+from fracts.transforms import Scale, learn_scale
 
 
 class Forecaster(BaseEstimator, ABC):
@@ -36,19 +40,30 @@ class Forecaster(BaseEstimator, ABC):
     `unique_id`, `ds` and `y`, or without the first), rows under a MultiIndex of names and stamps, a 1-D array
     or list, or a 2-D array (time, series); frames are of pandas, polars or Arrow. Stamps are dates, periods
     or integers. NaN and null are no value. What comes back is of the same kind.
+
+    An `X` holds covariates, a column each, as a frame with the stamps of `y`, in its index or the column
+    `ds`: the same for all series, or with names, in the index or the column `unique_id`, for each its own.
+    Frames are aligned by stamp and may hold more rows than are looked at. Beside a `y` without stamps `X` is
+    a 2-D array, row by row.
     """
 
     horizon: int
+    past_only: Sequence[Any] = ()
+    lower: float | None = None
+    transform: Any = None
     series_ids_: list[Any]
     freq_: str | None
     _learned: Sequence[str] = ()  # names of the attributes that the last fit set
+    _takes_covariates = False
+    _covariates: Covariates
+    _transform: Scale
     _state: State
     _counts: Counts  # (series,), of the last row of each
 
     def fit(
         self,
         y: Any,
-        X: None = None,
+        X: Any = None,
         *,
         id_col: str = "unique_id",
         time_col: str = "ds",
@@ -63,7 +78,8 @@ class Forecaster(BaseEstimator, ABC):
         ----------
         y : (time,) or (time, series), a container as the class describes it. The series of a long frame may
             start and end where they like; each is forecast from its own last row.
-        X : None.
+        X : covariates of these rows, as the class describes them; None for none. Numbers, or texts and
+            categories, whose levels are learned here. A value may be missing only where `y` has none.
         id_col, time_col, target_col : columns of a long frame; `time_col` also of the stamps of a wide polars
             or Arrow frame, where the only column of dates needs no name.
         freq : the grid of the stamps in the spelling of pandas ("15min", "W-WED", "ME") or of polars ("15m",
@@ -78,9 +94,10 @@ class Forecaster(BaseEstimator, ABC):
 
         Raises
         ------
-        TypeError : `X` is given; `y`, its values or its stamps are of a kind that is not read.
+        TypeError : `y`, `X`, their values or stamps are of a kind that is not read; `X` is given to a model
+            that makes nothing of it.
         ValueError : a parameter is out of range; `y` is empty, infinite or unordered, has a stamp twice or
-            off the grid, or lacks a column; a series has no value.
+            off the grid, or lacks a column; a series has no value; `X` lacks a value, or has one twice.
 
         Examples
         --------
@@ -88,12 +105,13 @@ class Forecaster(BaseEstimator, ABC):
         >>> Naive(2).fit([1.0, 3.0, 2.0]).series_ids_
         [0]
         """
-        check_no_covariates(X)
+        if not self._takes_covariates:
+            check_no_covariates(X, type(self).__name__)
         check_on_gaps(on_gaps)
         fresh = type(self)(**self.get_params(deep=False))
         given = set(vars(fresh))
         fresh._names, fresh._on_gaps = Names(id_col, time_col, target_col), on_gaps
-        fresh._learn(read(y, fresh._names), freq, base_step)
+        fresh._learn(read(y, fresh._names), X, freq, base_step)
         fresh._learned = [name for name in vars(fresh) if name not in given]
         for name in self._learned:
             delattr(self, name)
@@ -103,6 +121,7 @@ class Forecaster(BaseEstimator, ABC):
     def predict(
         self,
         horizon: int | None = None,
+        X: Any = None,
         *,
         level: float | Iterable[float] | None = None,
         quantiles: float | Iterable[float] | None = None,
@@ -113,6 +132,7 @@ class Forecaster(BaseEstimator, ABC):
         Parameters
         ----------
         horizon : steps; None for the horizon trained for.
+        X : the covariates known in advance, at these steps; columns in `past_only` are not looked at.
         level : percent of central intervals; 90 adds the columns `load-lo-90` and `load-hi-90`.
         quantiles : between 0 and 1; 0.1 adds the column `load_ql0.1`.
         point : "median" or "mean", in the column of the series, before those added, which ascend.
@@ -127,6 +147,7 @@ class Forecaster(BaseEstimator, ABC):
         ------
         NotFittedError : before fit.
         ValueError : `horizon`, `level`, `quantiles` or `point` out of range; `level` and `quantiles` at once.
+        TypeError, ValueError : `X` is of another kind than in fit, is missing or lacks a value.
 
         Examples
         --------
@@ -139,7 +160,7 @@ class Forecaster(BaseEstimator, ABC):
         2024-01-05   2.0        0.94        3.06
         """
         wanted = request(level, quantiles, point)
-        table = self._table(horizon, wanted)
+        table = self._table(horizon, X, wanted)
         from_each = self._counts if self._layout.apart else self._counts[:1]
         stamps = self._clock.future(from_each, table.shape[1])
         return self._layout.write(table, wanted.suffixes, stamps, type(self).__name__)
@@ -147,6 +168,7 @@ class Forecaster(BaseEstimator, ABC):
     def forecast(
         self,
         horizon: int | None = None,
+        X: Any = None,
         *,
         level: float | Iterable[float] | None = None,
         quantiles: float | Iterable[float] | None = None,
@@ -168,10 +190,10 @@ class Forecaster(BaseEstimator, ABC):
         array([[ 3., 20.],
                [ 3., 20.]])
         """
-        table = self._table(horizon, request(level, quantiles, point))
+        table = self._table(horizon, X, request(level, quantiles, point))
         return self._layout.as_array(table)
 
-    def update(self, y: Any, X: None = None) -> Self:
+    def update(self, y: Any, X: Any = None) -> Self:
         """Move on over the rows `y` that follow the cutoff: the state moves, the weights stay.
 
         Parameters
@@ -179,6 +201,7 @@ class Forecaster(BaseEstimator, ABC):
         y : (time,) or (time, series), of the kind given to fit. The rows of an array follow the last one. A
             frame may leave series out: in a wide one their time moves on without a value, in a long one they
             stay where they are.
+        X : the covariates of these rows, all columns that fit saw.
 
         Returns
         -------
@@ -189,6 +212,7 @@ class Forecaster(BaseEstimator, ABC):
         NotFittedError : before fit.
         TypeError : `y`, its values or its index are of another kind than in fit.
         ValueError : `y` is empty, infinite or unordered, starts before the cutoff, or has an unknown series.
+        TypeError, ValueError : `X` is of another kind than in fit, is missing or lacks a value.
 
         Examples
         --------
@@ -196,18 +220,18 @@ class Forecaster(BaseEstimator, ABC):
         >>> Naive(2).fit([1.0, 3.0]).update([2.0, 5.0]).predict()
         array([5., 5.])
         """
-        check_no_covariates(X)
-        panel, begin, end, counts = self._continuation(y)
+        panel, _, begin, end, counts = self._continuation(y, X)
         state = advanced(self._advance, self._state, panel, self._counts, begin, end)
         self._state, self._counts = state, counts
         return self
 
-    def apply(self, y: Any, X: None = None) -> Self:
+    def apply(self, y: Any, X: Any = None) -> Self:
         """A new estimator: these weights, the state of the history `y` alone, of these or other series.
 
         Parameters
         ----------
         y : (time,) or (time, series), any container that fit takes, on the time grid of fit.
+        X : the covariates of these rows, all columns that fit saw.
 
         Returns
         -------
@@ -219,6 +243,7 @@ class Forecaster(BaseEstimator, ABC):
         TypeError : `y`, its values or its index are of a kind that is not read.
         ValueError : `y` is empty, infinite, out of order or off the grid; a series has no value, or was not
             fitted where each has coefficients of its own.
+        TypeError, ValueError : `X` is of another kind than in fit, is missing or lacks a value.
 
         Examples
         --------
@@ -226,14 +251,14 @@ class Forecaster(BaseEstimator, ABC):
         >>> Naive(2).fit([1.0, 3.0]).apply([7.0, 9.0]).predict()
         array([9., 9.])
         """
-        check_no_covariates(X)
         self._check_fitted()
         reading = read(y, self._names)
         other = copy.copy(self)
-        other._start(other._enter(reading, self._clock.restarted(reading.index)), reading)
+        counts = other._enter(reading, self._clock.restarted(reading.index))
+        other._start(other._panel(reading.values, reading.index, counts, X), reading)
         return other
 
-    def score(self, y: Any, X: None = None) -> float:
+    def score(self, y: Any, X: Any = None) -> float:
         """Minus the RMSSE of the medians over the continuation `y`: all origins and leads, mean over series.
 
         The scale of each series is the mean squared step of its history. Changes nothing.
@@ -241,7 +266,8 @@ class Forecaster(BaseEstimator, ABC):
         Parameters
         ----------
         y : (time,) or (time, series), as `update` takes it.
-        X : None.
+        X : the covariates of these rows, all columns that fit saw. Every origin is told the true values of
+            those known in advance.
 
         Returns
         -------
@@ -250,7 +276,7 @@ class Forecaster(BaseEstimator, ABC):
         Raises
         ------
         NotFittedError : before fit.
-        TypeError, ValueError : as `update`; `X` is given; a series never moved; `y` holds no value.
+        TypeError, ValueError : as `update`; a series never moved; `y` holds no value.
 
         Examples
         --------
@@ -258,25 +284,25 @@ class Forecaster(BaseEstimator, ABC):
         >>> Naive(1).fit([1.0, 3.0, 5.0]).score([6.0, 5.0])
         -0.5
         """
-        check_no_covariates(X)
-        panel, begin, end, _ = self._continuation(y)
+        panel, values, begin, end, _ = self._continuation(y, X)
         if not (self._scale > 0).all():
             name = self.series_ids_[int(np.argmin(self._scale > 0))]
             raise ValueError(
                 f"series {name!r} never moved in the history, so errors have no scale. "
                 "Give a history with two different values, or score `predict` yourself with `fracts.scores`."
             )
-        squares = self._squares(panel, begin, end)
+        squares = self._squares(panel, values, begin, end)
         if (blank := np.isnan(squares)).all():
             raise ValueError("y holds no value to score. At least one is needed.")
         return -float(np.sqrt(squares[~blank] / self._scale[~blank]).mean())
 
-    def learn_one(self, y: float) -> Self:
+    def learn_one(self, y: float, x: Any = None) -> Self:
         """`update` with the value of the next step of a single series.
 
         Parameters
         ----------
         y : a number, in the units of the series; NaN for none.
+        x : the covariates of that step: {column: value}, or values in the order of `covariates_`.
 
         Returns
         -------
@@ -285,7 +311,8 @@ class Forecaster(BaseEstimator, ABC):
         Raises
         ------
         NotFittedError : before fit.
-        TypeError, ValueError : `y` is no number or infinite; fit saw several series.
+        TypeError, ValueError : `y` is no number or infinite; fit saw several series; `x` is missing or lacks
+            a value.
 
         Examples
         --------
@@ -293,14 +320,16 @@ class Forecaster(BaseEstimator, ABC):
         >>> Naive(1).fit([1.0, 3.0]).learn_one(4.0).predict()
         array([4.])
         """
-        return self.learn_many([y])
+        return self.learn_many([y], x)
 
-    def learn_many(self, values: ArrayLike) -> Self:
+    def learn_many(self, values: ArrayLike, x: Any = None) -> Self:
         """`update` with the values of the next step of every series.
 
         Parameters
         ----------
         values : (series,), in the order of `series_ids_`; NaN for none.
+        x : the covariates of that step: {column: value} or values in the order of `covariates_`, the same for
+            all series; or (series, columns).
 
         Returns
         -------
@@ -311,6 +340,7 @@ class Forecaster(BaseEstimator, ABC):
         NotFittedError : before fit.
         TypeError : `values` are no numbers, or a Series, whose labels would be ignored.
         ValueError : another shape, an infinite value.
+        TypeError, ValueError : `x` is of another kind than in fit, is missing or lacks a value.
 
         Examples
         --------
@@ -321,12 +351,16 @@ class Forecaster(BaseEstimator, ABC):
         self._check_fitted()
         row = check_row(values, self.series_ids_)[:, None]
         counts = self._counts + self._clock.step
+        places = self._places(row, counts[:, None])
+        moved = self._transform.forward(row, self.series_ids_, places.stamps[:1])
+        covariates = self._covariates.row(x, places)[:, None]
         state = self._state
         if (counts == counts[0]).all():
-            state = self._advance(state, Panel(row, self._clock.times(counts[:1])))
+            state = self._advance(state, Panel(moved, self._clock.times(counts[:1]), covariates))
         else:
             at, begin = np.unique(counts, return_inverse=True)
-            panel = Panel(np.repeat(row, at.size, axis=1), self._clock.times(at))
+            each = (np.repeat(array, at.size, axis=1) for array in (moved, covariates))
+            panel = Panel(next(each), self._clock.times(at), next(each))
             state = advanced(self._advance, state, panel, counts, begin, begin + 1)
         self._state, self._counts = state, counts
         return self
@@ -364,17 +398,26 @@ class Forecaster(BaseEstimator, ABC):
 
     @abstractmethod
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
-        """The next `horizon` steps seen from the last row of `state`, at ascending levels `quantiles`."""
+        """The next `horizon` steps seen from the last row of `state`, at ascending levels `quantiles`.
 
-    def _learn(self, reading: Reading, freq: str | int | None, base_step: Any) -> None:
+        `state` holds the covariates known in advance besides, as `ahead` (series, at least `self.horizon` and
+        `horizon` steps, numbers).
+        """
+
+    def _learn(self, reading: Reading, X: Any, freq: str | int | None, base_step: Any) -> None:
         check_positive_integer(self.horizon, "horizon")
         clock = learn_clock(reading.index, freq, base_step, reading.neighbours)
-        panel = self._enter(reading, clock)
+        values, index = reading.values, reading.index
+        counts = self._enter(reading, clock)
+        self._covariates = learn_covariates(X, self.past_only, self._places(values, counts))
+        self.covariates_ = list(self._covariates.names)
+        self._transform = learn_scale(self.transform, self.lower, values, self.series_ids_, index)
+        panel = self._panel(values, index, counts, X)
         self._fit(panel, self._clock)
         self._start(panel, reading)
 
-    def _enter(self, reading: Reading, clock: Clock) -> Panel:
-        """The history as a panel on `clock`, once everything known of it is taken down."""
+    def _enter(self, reading: Reading, clock: Clock) -> Counts:
+        """The rows of a history on `clock`, once everything known of it is taken down."""
         ids = reading.layout.ids
         check_some_value(reading.values, ids)
         counts = clock.counts(reading.index)
@@ -383,16 +426,28 @@ class Forecaster(BaseEstimator, ABC):
         self._layout, self._clock, self._counts = reading.layout, clock, counts[reading.last]
         self._scale = np.array([naive_scale(row, power=2) for row in reading.values])
         self.series_ids_, self.freq_ = ids, clock.freq
-        return Panel(reading.values, clock.times(counts))
+        return counts
+
+    def _places(self, values: NDArray[np.float64], counts: Counts) -> Places:
+        """Where covariates are wanted: at `counts` (rows,) or (series, rows), where `values` has one."""
+        every = np.broadcast_to(counts, values.shape)
+        needed = ~np.isnan(values)
+        return Places(self.series_ids_, every, self._clock, needed, self._names, self._layout.labelled)
+
+    def _panel(self, values: NDArray[np.float64], index: Any, counts: Counts, X: Any) -> Panel:
+        """Values (series, rows) on the scale of the model, with their covariates."""
+        covariates = self._covariates.history(X, self._places(values, counts))
+        moved = self._transform.forward(values, self.series_ids_, index)
+        return Panel(moved, self._clock.times(counts), covariates)
 
     def _start(self, panel: Panel, reading: Reading) -> None:
         empty = self._empty_state(len(panel.values))
         start = np.zeros(len(panel.values), dtype=np.int64)
         self._state = advanced(self._advance, empty, panel, start, start, reading.last + 1)
 
-    def _continuation(self, y: Any) -> tuple[Panel, Counts, Counts, Counts]:
-        """The rows of `y`, checked to follow the cutoffs; which of them each series begins and ends with; and
-        the count of its last."""
+    def _continuation(self, y: Any, X: Any) -> tuple[Panel, NDArray[np.float64], Counts, Counts, Counts]:
+        """The rows of `y`, checked to follow the cutoffs, as a panel and as they are; which of them each
+        series begins and ends with; and the count of its last."""
         self._check_fitted()
         given = read(y, self._names, start=int(self._counts[0]) + 1)
         places = self._layout.places(given.layout)
@@ -415,16 +470,38 @@ class Forecaster(BaseEstimator, ABC):
             end[places], ends[places] = given.last + 1, counts[given.last]
         else:
             end, ends = np.full_like(begin, len(counts)), np.full_like(self._counts, counts[-1])
-        return Panel(values, self._clock.times(counts)), begin, end, ends
+        return self._panel(values, given.index, counts, X), values, begin, end, ends
 
-    def _table(self, horizon: int | None, wanted: Request) -> NDArray[np.float64]:
+    def _table(self, horizon: int | None, X: Any, wanted: Request) -> NDArray[np.float64]:
         self._check_fitted()
         steps = check_positive_integer(self.horizon if horizon is None else horizon, "horizon")
+        state = self._state | {"ahead": self._ahead(X, steps)}
+        mean = wanted.point == "mean"
         return wanted.table(
-            forecast(lambda state: self._forecast(state, steps, wanted.asked), self._state, self._counts)
+            forecast(lambda part: self._answer(part, steps, wanted.asked, mean=mean), state, self._counts)
         )
 
-    def _squares(self, panel: Panel, begin: Counts, end: Counts) -> NDArray[np.float64]:
+    def _ahead(self, X: Any, steps: int) -> NDArray[np.float64]:
+        """Covariates known in advance (series, steps, numbers), 0 from `steps` to the horizon trained for."""
+        counts = self._counts[:, None] + self._clock.step * np.arange(1, steps + 1, dtype=np.int64)
+        ahead = self._covariates.ahead(X, self._places(np.zeros(counts.shape), counts))
+        return np.pad(ahead, ((0, 0), (0, max(0, self.horizon - steps)), (0, 0)))
+
+    def _answer(
+        self, state: State, steps: int, levels: NDArray[np.float64], *, mean: bool = False
+    ) -> Forecast:
+        """`_forecast` in the units of the series; its mean is right only if asked for."""
+        if self._transform.plain:
+            return self._forecast(state, steps, levels)
+        both = np.union1d(levels, QUANTILES) if mean else levels
+        found = self._forecast(state, steps, both).quantiles
+        quantiles = self._transform.back(found[..., np.isin(both, levels)])
+        means = self._transform.mean(found[..., np.isin(both, QUANTILES)]) if mean else quantiles[..., 0]
+        return Forecast(means, quantiles)
+
+    def _squares(
+        self, panel: Panel, values: NDArray[np.float64], begin: Counts, end: Counts
+    ) -> NDArray[np.float64]:
         """(series,): mean square of truth minus median over all origins and leads; NaN without a truth."""
         squares = np.full(len(panel.values), np.nan)
         for count, cohort in cohorts(self._counts):
@@ -433,19 +510,25 @@ class Forecaster(BaseEstimator, ABC):
                 series = cohort[end[cohort] == stop]
                 if stop > start:
                     rows = panel.of(series).part(start, int(stop))
-                    errors = self._errors(taken(self._state, series), rows, count)
+                    truth = values[series, start : int(stop)]
+                    errors = self._errors(taken(self._state, series), rows, truth, count)
                     blank = np.isnan(errors).all(axis=(1, 2))
                     squares[series[~blank]] = np.nanmean(errors[~blank] ** 2, axis=(1, 2))
         return squares
 
-    def _errors(self, state: State, panel: Panel, count: int) -> NDArray[np.float64]:
+    def _errors(
+        self, state: State, panel: Panel, truth: NDArray[np.float64], count: int
+    ) -> NDArray[np.float64]:
         """(series, rows, horizon): truth minus median, from the cutoff `count` and all rows but the last."""
+        origins = np.append(self._clock.times(np.array([count])), panel.times)
+        covariates = np.pad(panel.covariates, ((0, 0), (1, 0), (0, 0)))
+        known = Panel(np.pad(truth, ((0, 0), (1, 0)), constant_values=np.nan), origins, covariates)
+        ahead = known.covariates_ahead(self.horizon, self._covariates.n_known)
         medians = []
         for row in range(len(panel.times)):
-            medians.append(self._forecast(state, self.horizon, np.array([0.5])).quantiles[..., 0])
+            told = state | {"ahead": ahead[:, row]}
+            medians.append(self._answer(told, self.horizon, np.array([0.5])).quantiles[..., 0])
             state = self._advance(state, panel.part(row, row + 1))
-        origins = np.append(self._clock.times(np.array([count])), panel.times)
-        known = Panel(np.pad(panel.values, ((0, 0), (1, 0)), constant_values=np.nan), origins)
         return known.ahead(self.horizon)[:, :-1] - np.stack(medians, axis=1)
 
     def _check_fitted(self) -> None:

@@ -76,15 +76,6 @@ def _check_open_interval(asked: float | Iterable[float], name: str, top: int, hi
     return sorted({float(value) for value in values if isinstance(value, Real)})
 
 
-def check_no_covariates(X: object) -> None:
-    """TypeError unless `X` is None: the series comes first, and covariates are not taken."""
-    if X is not None:
-        raise TypeError(
-            f"The second argument X came as {type(X).__name__}, but no covariates are taken yet. "
-            "The series comes first and alone: write `fit(y)` and not `fit(X, y)`; `score(y)` likewise."
-        )
-
-
 def check_numbers(values: Any, name: str) -> NDArray[np.float64]:
     """`values` (any shape) as float64; TypeError unless numbers, ValueError for integers too long for it.
 

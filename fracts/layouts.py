@@ -26,6 +26,7 @@ class Layout(ABC):
     """The kind of a container and the names of its series."""
 
     apart = False  # whether every series has stamps of its own, and so an end of its own
+    labelled = True  # whether rows have stamps, and are not counted
 
     @property
     @abstractmethod
@@ -82,6 +83,7 @@ class ArrayLayout(Layout):
 
     n_series: int
     one_axis: bool
+    labelled = False
 
     @property
     def kind(self) -> str:
@@ -248,6 +250,7 @@ class ColumnLayout(Layout):
 
     name: str | None
     library: Any  # its narwhals Implementation
+    labelled = False
 
     @property
     def kind(self) -> str:

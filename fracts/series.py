@@ -19,6 +19,7 @@ class Panel:
     ----------
     values : (series, rows), NaN where a series has no value.
     times : (rows,), strictly increasing, in base steps of the clock; 0 is the first row given to fit.
+    covariates : (series, rows, columns), as `fracts.covariates` encodes them; by default no columns.
 
     Examples
     --------
@@ -31,35 +32,53 @@ class Panel:
 
     values: NDArray[np.float64]
     times: NDArray[np.float64]
+    covariates: NDArray[np.float64] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.covariates is None:
+            object.__setattr__(self, "covariates", np.empty((*self.values.shape, 0)))
 
     def part(self, start: int, stop: int) -> Panel:
         """The rows `start` to `stop`."""
-        return Panel(self.values[:, start:stop], self.times[start:stop])
+        rows = slice(start, stop)
+        return Panel(self.values[:, rows], self.times[rows], self.covariates[:, rows])
 
     def of(self, series: NDArray[np.int64]) -> Panel:
         """Some of the series."""
-        return Panel(self.values[series], self.times)
+        return Panel(self.values[series], self.times, self.covariates[series])
+
+    def rows_ahead(self, horizon: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """(series, rows, horizon) each, or (1, rows, horizon) where alike for all series: the row nearest to
+        1..horizon steps after each row, at most half a step away, and whether there is one."""
+        due = self.times[:, None] + np.arange(1, horizon + 1)
+        if (np.diff(self.times) < 1).any():  # several rows for a lead, of which some may have no value
+            rows = np.stack([_nearest(self.times, row, due) for row in self.values])
+        else:
+            rows = np.searchsorted(self.times, due - 0.5)[None]
+        row = np.minimum(rows, len(self.times) - 1)
+        apart = self.times[row] - due
+        return row, (rows < len(self.times)) & (apart >= -0.5) & (apart < 0.5)
 
     def ahead(self, horizon: int) -> NDArray[np.float64]:
         """(series, rows, horizon): the value nearest to 1..horizon steps after each row, at most half a step
         away, or NaN."""
-        due = self.times[:, None] + np.arange(1, horizon + 1)  # (rows, horizon)
-        if (np.diff(self.times) < 1).any():  # several rows for a lead, of which some may have no value
-            return np.stack([_nearest(self.times, row, due) for row in self.values])
-        row = np.searchsorted(self.times, due - 0.5)
-        nearest = np.minimum(row, len(self.times) - 1)
-        found = (row < len(self.times)) & (self.times[nearest] < due + 0.5)
-        return np.where(found, self.values[:, nearest], np.nan)
+        row, found = self.rows_ahead(horizon)
+        return np.where(found, self.values[np.arange(len(self.values))[:, None, None], row], np.nan)
+
+    def covariates_ahead(self, horizon: int, n_known: int) -> NDArray[np.float64]:
+        """(series, rows, horizon, n_known): the first columns where `ahead` has its values, 0 for none."""
+        row, found = self.rows_ahead(horizon)
+        known = self.covariates[..., :n_known][np.arange(len(self.values))[:, None, None], row]
+        return np.where(found[..., None], known, 0.0)
 
 
 def _nearest(
     times: NDArray[np.float64], values: NDArray[np.float64], due: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """The value nearest to each time of `due`, the earlier of two, NaN farther than half a step away."""
-    seen = ~np.isnan(values)
-    times, values = np.append(times[seen], np.inf), np.append(values[seen], np.nan)
-    after = np.searchsorted(times, due)
+) -> NDArray[np.int64]:
+    """The row with a value nearest to each time of `due`, the earlier of two; the number of rows for none."""
+    seen = np.flatnonzero(~np.isnan(values))
+    known, rows = np.append(times[seen], np.inf), np.append(seen, len(times))
+    after = np.searchsorted(known, due)
     before = np.maximum(after - 1, 0)
-    nearest = np.where(np.abs(due - times[before]) <= times[after] - due, before, after)
-    apart = times[nearest] - due
-    return np.where((apart >= -0.5) & (apart < 0.5), values[nearest], np.nan)
+    nearest = np.where(np.abs(due - known[before]) <= known[after] - due, before, after)
+    return np.asarray(rows[nearest])

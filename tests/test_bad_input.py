@@ -342,10 +342,12 @@ def test_a_bad_row_is_refused(entry, values, error, message):
 
 def test_fit_of_x_and_y_by_habit_is_told_how_to_write_it(entry):
     model = entry.make(2).fit(HISTORY)
-    X = np.zeros((40, 2))
-    refused(model, lambda: model.fit(X, HISTORY), TypeError, r"X came as Series.*write `fit\(y\)`")
-    refused(model, lambda: model.fit(X=X, y=HISTORY), TypeError, r"X came as ndarray.*write `fit\(y\)`")
-    refused(model, lambda: model.score(HISTORY, HISTORY), TypeError, "X came as Series")
+    X, later = np.zeros((40, 2)), on(DAYS[40:45])
+    cure = r"write `fit\(y\)`" if entry.name.startswith("Frac") else r"makes nothing of.*write `fit\(y\)`"
+    refused(model, lambda: model.fit(X, HISTORY), TypeError, f"X came as Series.*{cure}")
+    refused(model, lambda: model.score(later, HISTORY), TypeError, "X came as Series, but fit saw no")
+    refused(model, lambda: model.update(later, X[:5]), TypeError, "X came as ndarray, but fit saw no")
+    refused(model, lambda: model.predict(2, X), TypeError, "X came as ndarray, but fit saw no")
 
 
 def test_a_failure_while_computing_leaves_the_estimator_as_it_was(entry, monkeypatch):

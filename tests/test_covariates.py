@@ -366,3 +366,13 @@ def test_holidays_of_a_calendar_are_a_column_known_in_advance():
     model = ridge().fit(y["2024-01":"2024-02-18"], off)  # two of its holidays are before, one follows
     assert (model.predict(X=off) < 6).all()  # 19 February
     assert (model.predict(X=off.assign(holiday=False)) > 8).all()
+
+
+def test_the_penalty_on_covariates_is_chosen_by_what_they_are_worth():
+    draws = np.random.default_rng(0)
+    rows = pd.date_range("2024-01-01", periods=400, freq="D")
+    noise = pd.DataFrame(draws.normal(size=(400, 4)), rows, list("abcd"))
+    y = pd.Series(draws.normal(size=400), rows, name="load")
+    useless = ridge().fit(y, noise).penalty_.covariates
+    useful = ridge().fit(y + noise["a"] * 3, noise).penalty_.covariates
+    assert useful <= 1.0 < 100.0 <= useless

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from fracts.checks import check_positive_integer, check_row, check_some_value
-from fracts.cohorts import advanced, cohorts, forecast, taken
+from fracts.cohorts import advanced, forecast
 from fracts.covariate_checks import check_no_covariates
 from fracts.covariate_reading import Places
 from fracts.covariates import Covariates, learn_covariates
@@ -28,6 +28,7 @@ from fracts.gaps import check_on_gaps, tell_gaps
 from fracts.reading import Names, Reading, read
 from fracts.rulers import Counts
 from fracts.scores import naive_scale
+from fracts.scoring import Continuation, Steps, mean_squares
 from fracts.series import Panel, State
 from fracts.timeline import Clock, learn_clock
 from fracts.transforms import Scale, learn_scale
@@ -220,9 +221,9 @@ class Forecaster(BaseEstimator, ABC):
         >>> Naive(2).fit([1.0, 3.0]).update([2.0, 5.0]).predict()
         array([5., 5.])
         """
-        panel, _, begin, end, counts = self._continuation(y, X)
-        state = advanced(self._advance, self._state, panel, self._counts, begin, end)
-        self._state, self._counts = state, counts
+        rows = self._continuation(y, X)
+        state = advanced(self._advance, self._state, rows.panel, self._counts, rows.begin, rows.end)
+        self._state, self._counts = state, rows.counts
         return self
 
     def apply(self, y: Any, X: Any = None) -> Self:
@@ -284,14 +285,15 @@ class Forecaster(BaseEstimator, ABC):
         >>> Naive(1).fit([1.0, 3.0, 5.0]).score([6.0, 5.0])
         -0.5
         """
-        panel, values, begin, end, _ = self._continuation(y, X)
+        rows = self._continuation(y, X)
         if not (self._scale > 0).all():
             name = self.series_ids_[int(np.argmin(self._scale > 0))]
             raise ValueError(
                 f"series {name!r} never moved in the history, so errors have no scale. "
                 "Give a history with two different values, or score `predict` yourself with `fracts.scores`."
             )
-        squares = self._squares(panel, values, begin, end)
+        steps = Steps(self._medians, self._advance, self.horizon, self._covariates.n_known)
+        squares = mean_squares(steps, self._state, rows, self._counts, self._clock.times(self._counts))
         if (blank := np.isnan(squares)).all():
             raise ValueError("y holds no value to score. At least one is needed.")
         return -float(np.sqrt(squares[~blank] / self._scale[~blank]).mean())
@@ -445,9 +447,8 @@ class Forecaster(BaseEstimator, ABC):
         start = np.zeros(len(panel.values), dtype=np.int64)
         self._state = advanced(self._advance, empty, panel, start, start, reading.last + 1)
 
-    def _continuation(self, y: Any, X: Any) -> tuple[Panel, NDArray[np.float64], Counts, Counts, Counts]:
-        """The rows of `y`, checked to follow the cutoffs, as a panel and as they are; which of them each
-        series begins and ends with; and the count of its last."""
+    def _continuation(self, y: Any, X: Any) -> Continuation:
+        """The rows of `y`, checked to follow the cutoffs."""
         self._check_fitted()
         given = read(y, self._names, start=int(self._counts[0]) + 1)
         places = self._layout.places(given.layout)
@@ -470,7 +471,7 @@ class Forecaster(BaseEstimator, ABC):
             end[places], ends[places] = given.last + 1, counts[given.last]
         else:
             end, ends = np.full_like(begin, len(counts)), np.full_like(self._counts, counts[-1])
-        return self._panel(values, given.index, counts, X), values, begin, end, ends
+        return Continuation(self._panel(values, given.index, counts, X), values, begin, end, ends)
 
     def _table(self, horizon: int | None, X: Any, wanted: Request) -> NDArray[np.float64]:
         self._check_fitted()
@@ -499,37 +500,8 @@ class Forecaster(BaseEstimator, ABC):
         means = self._transform.mean(found[..., np.isin(both, QUANTILES)]) if mean else quantiles[..., 0]
         return Forecast(means, quantiles)
 
-    def _squares(
-        self, panel: Panel, values: NDArray[np.float64], begin: Counts, end: Counts
-    ) -> NDArray[np.float64]:
-        """(series,): mean square of truth minus median over all origins and leads; NaN without a truth."""
-        squares = np.full(len(panel.values), np.nan)
-        for count, cohort in cohorts(self._counts):
-            start = int(begin[cohort[0]])
-            for stop in np.unique(end[cohort]):
-                series = cohort[end[cohort] == stop]
-                if stop > start:
-                    rows = panel.of(series).part(start, int(stop))
-                    truth = values[series, start : int(stop)]
-                    errors = self._errors(taken(self._state, series), rows, truth, count)
-                    blank = np.isnan(errors).all(axis=(1, 2))
-                    squares[series[~blank]] = np.nanmean(errors[~blank] ** 2, axis=(1, 2))
-        return squares
-
-    def _errors(
-        self, state: State, panel: Panel, truth: NDArray[np.float64], count: int
-    ) -> NDArray[np.float64]:
-        """(series, rows, horizon): truth minus median, from the cutoff `count` and all rows but the last."""
-        origins = np.append(self._clock.times(np.array([count])), panel.times)
-        covariates = np.pad(panel.covariates, ((0, 0), (1, 0), (0, 0)))
-        known = Panel(np.pad(truth, ((0, 0), (1, 0)), constant_values=np.nan), origins, covariates)
-        ahead = known.covariates_ahead(self.horizon, self._covariates.n_known)
-        medians = []
-        for row in range(len(panel.times)):
-            told = state | {"ahead": ahead[:, row]}
-            medians.append(self._answer(told, self.horizon, np.array([0.5])).quantiles[..., 0])
-            state = self._advance(state, panel.part(row, row + 1))
-        return known.ahead(self.horizon)[:, :-1] - np.stack(medians, axis=1)
+    def _medians(self, state: State) -> NDArray[np.float64]:
+        return self._answer(state, self.horizon, np.array([0.5])).quantiles[..., 0]
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "_state"):

@@ -13,6 +13,7 @@ import numpy as np
 
 from fracts.anchor import SeasonSlots
 from fracts.bank import Complex, ModeBank
+from fracts.density import Density
 from fracts.memory import mode_timescales
 from fracts.scaling import Array, Scaler
 from fracts.seasons import strongest_frequencies
@@ -47,6 +48,11 @@ class LinearMemory:
     anchors: tuple[SeasonSlots | None, ...]
     horizon: int
 
+    @property
+    def density(self) -> Density:
+        """How densely the series were seen."""
+        return Density(self.bank)
+
     def leaning_on(self, anchor: int) -> "LinearMemory":
         """The same memory with one of its anchors alone."""
         return replace(self, anchors=(self.anchors[anchor],))
@@ -55,7 +61,8 @@ class LinearMemory:
         """State before any row."""
         slots = {k: a.empty(n_series) for k, a in self._slots()}
         time = {"time": np.full(n_series, np.nan)}
-        return time | {"sums": self.scaler.empty(n_series), "modes": self.bank.empty(n_series)} | slots
+        own = {"sums": self.scaler.empty(n_series), "modes": self.bank.empty(n_series)}
+        return time | own | self.density.empty(n_series) | slots
 
     def advance(self, state: State, panel: Panel) -> tuple[State, Array, Array]:
         """State after the rows of `panel`, and centre and scale (series, rows); `state` is left alone."""
@@ -81,7 +88,11 @@ class LinearMemory:
     def read(self, state: State) -> tuple[Array, Array, Array, Array]:
         """Features (series, features), anchors (anchors, series, horizon), centre and scale (series,)."""
         said = {k: a.read(state[k], state["time"][0], self.horizon) for k, a in self._slots()}
-        return self._view(state["modes"], state["sums"], said)
+        return self._view(self.evened(state), state["sums"], said)
+
+    def evened(self, state: State) -> Complex:
+        """The modes of `state` as local means, however densely the series were seen."""
+        return self.density.evened(state["modes"], state["share"])
 
     def _slots(self) -> Iterator[tuple[str, SeasonSlots]]:
         return ((f"slots_{i}", anchor) for i, anchor in enumerate(self.anchors) if anchor)
@@ -92,14 +103,16 @@ class LinearMemory:
         return (slice(start, min(start + length, n_rows)) for start in range(0, n_rows, length))
 
     def _block(self, state: State, part: Panel) -> tuple[Complex, Array, State]:
-        """Modes and sums after each row of `part`, and the state after the last but for the slots."""
+        """Evened modes and sums after each row of `part`, and the state after the last but for the slots."""
         before = part.times[0] if np.isnan(state["time"][0]) else state["time"][0]
         steps = np.diff(part.times, prepend=before)
         sums = self.scaler.run(state["sums"], part.values, steps)
         modes = self.bank.run(state["modes"], part.values - self.scaler.origin(sums[:, -1:]), steps)
         time = np.full(len(part.values), part.times[-1])
+        share, seen = self.density.run(state, part, modes)
         # Copies: a view would keep the block alive.
-        return modes, sums, {"time": time, "sums": sums[:, -1].copy(), "modes": modes[:, -1].copy()}
+        after = {"time": time, "sums": sums[:, -1].copy(), "modes": modes[:, -1].copy()} | seen
+        return self.density.evened(modes, share), sums, after
 
     def _view(self, modes: Complex, sums: Array, said: dict[str, Array]) -> tuple[Array, Array, Array, Array]:
         """Features, anchors (first axis), centre and scale at the rows of `modes` and `sums`."""

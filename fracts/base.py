@@ -256,7 +256,7 @@ class Forecaster(BaseEstimator, ABC):
         reading = read(y, self._names)
         other = copy.copy(self)
         counts = other._enter(reading, self._clock.restarted(reading.index))
-        other._start(other._panel(reading.values, reading.index, counts, X), reading)
+        other._start(other._panel(reading.values, counts, X), reading)
         return other
 
     def score(self, y: Any, X: Any = None) -> float:
@@ -354,7 +354,7 @@ class Forecaster(BaseEstimator, ABC):
         row = check_row(values, self.series_ids_)[:, None]
         counts = self._counts + self._clock.step
         places = self._places(row, counts[:, None])
-        moved = self._transform.forward(row, self.series_ids_, places.stamps[:1])
+        moved = self._transform.forward(row, places.told)
         covariates = self._covariates.row(x, places)[:, None]
         state = self._state
         if (counts == counts[0]).all():
@@ -409,12 +409,12 @@ class Forecaster(BaseEstimator, ABC):
     def _learn(self, reading: Reading, X: Any, freq: str | int | None, base_step: Any) -> None:
         check_positive_integer(self.horizon, "horizon")
         clock = learn_clock(reading.index, freq, base_step, reading.neighbours)
-        values, index = reading.values, reading.index
+        values = reading.values
         counts = self._enter(reading, clock)
         self._covariates = learn_covariates(X, self.past_only, self._places(values, counts))
         self.covariates_ = list(self._covariates.names)
-        self._transform = learn_scale(self.transform, self.lower, values, self.series_ids_, index)
-        panel = self._panel(values, index, counts, X)
+        self._transform = learn_scale(self.transform, self.lower, values, self._places(values, counts).told)
+        panel = self._panel(values, counts, X)
         self._fit(panel, self._clock)
         self._start(panel, reading)
 
@@ -436,10 +436,11 @@ class Forecaster(BaseEstimator, ABC):
         needed = ~np.isnan(values)
         return Places(self.series_ids_, every, self._clock, needed, self._names, self._layout.labelled)
 
-    def _panel(self, values: NDArray[np.float64], index: Any, counts: Counts, X: Any) -> Panel:
+    def _panel(self, values: NDArray[np.float64], counts: Counts, X: Any) -> Panel:
         """Values (series, rows) on the scale of the model, with their covariates."""
-        covariates = self._covariates.history(X, self._places(values, counts))
-        moved = self._transform.forward(values, self.series_ids_, index)
+        places = self._places(values, counts)
+        covariates = self._covariates.history(X, places)
+        moved = self._transform.forward(values, places.told)
         return Panel(moved, self._clock.times(counts), covariates)
 
     def _start(self, panel: Panel, reading: Reading) -> None:
@@ -471,7 +472,7 @@ class Forecaster(BaseEstimator, ABC):
             end[places], ends[places] = given.last + 1, counts[given.last]
         else:
             end, ends = np.full_like(begin, len(counts)), np.full_like(self._counts, counts[-1])
-        return Continuation(self._panel(values, given.index, counts, X), values, begin, end, ends)
+        return Continuation(self._panel(values, counts, X), values, begin, end, ends)
 
     def _table(self, horizon: int | None, X: Any, wanted: Request) -> NDArray[np.float64]:
         self._check_fitted()
@@ -484,6 +485,8 @@ class Forecaster(BaseEstimator, ABC):
 
     def _ahead(self, X: Any, steps: int) -> NDArray[np.float64]:
         """Covariates known in advance (series, steps, numbers), 0 from `steps` to the horizon trained for."""
+        if X is None and not self._covariates.known:
+            return np.empty((len(self._counts), max(steps, self.horizon), 0))
         counts = self._counts[:, None] + self._clock.step * np.arange(1, steps + 1, dtype=np.int64)
         ahead = self._covariates.ahead(X, self._places(np.zeros(counts.shape), counts))
         return np.pad(ahead, ((0, 0), (0, max(0, self.horizon - steps)), (0, 0)))

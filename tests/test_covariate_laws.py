@@ -238,7 +238,7 @@ def test_a_pass_in_blocks_reads_what_its_rows_read_one_by_one(monkeypatch):
     model, X = fitted("ridge", 2), table(9)
     y = history(9, X, 2)
     y.iloc[[17, 18, 60]] = nan
-    panel = model._panel(y.to_numpy().T, y.index, y.index.to_numpy(), X)
+    panel = model._panel(y.to_numpy().T, y.index.to_numpy(), X)
     path, ahead = model._path, panel.covariates_ahead(HORIZON, model._covariates.n_known)
     state = path.empty(model.series_ids_)
     whole = path.readings(state, panel)

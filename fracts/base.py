@@ -44,8 +44,8 @@ class Forecaster(BaseEstimator, ABC):
 
     An `X` holds covariates, a column each, as a frame with the stamps of `y`, in its index or the column
     `ds`: the same for all series, or with names, in the index or the column `unique_id`, for each its own.
-    Frames are aligned by stamp and may hold more rows than are looked at. Beside a `y` without stamps `X` is
-    a 2-D array, row by row.
+    What a series is for good is a column that is constant in it. Frames are aligned by stamp and may hold
+    more rows than are looked at. Beside a `y` without stamps `X` is a 2-D array, row by row.
     """
 
     horizon: int

@@ -82,7 +82,7 @@ class _Written(torch.autograd.Function):
         observed: Tensor,
     ) -> Tensor:
         weights = _weights(content, log_exponent, scores)
-        if not observed.all():
+        if observed.is_cuda or not observed.all():  # the answer of a GPU would have to be waited for
             weights.mul_(observed[..., None, None])
         written = _gain(step, rate, rates).mul_(weights)
         ctx.save_for_backward(weights, written, step, rate, rates, log_exponent, scores)

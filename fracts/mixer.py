@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from fracts.kernels import frac_scan
+from fracts.kernels.scan import scan
 from fracts.memory import mode_timescales
 from fracts.mode_weights import KNOTS, mode_scores, read_weights, write_weights
 
@@ -99,7 +99,7 @@ class FracMixer(nn.Module):
         decay, hold = _held(step * rate, tokens.observed, state.hold)
         v = self._values(value, tokens.wave)
         usual = self._usual_decay()
-        y, modes = frac_scan(
+        y, modes = scan(
             c, b, tokens.gap[..., None] * (decay / usual), usual[:, None] * self.rates, v, state.modes
         )
         y = self._to_now(y, tokens.wave)

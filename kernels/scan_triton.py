@@ -5,14 +5,13 @@ launch tells what each segment writes into the state, the second carries the sta
 the third reads; the gradient does the same from the end. Within a tile tokens see each other through one
 small matrix product of what reads and what writes, each taken to the start of the tile; the few tokens too
 far from it, told by what came before them, have an exponential of their own for every pair, in a launch
-of its own that ends at once where there are none. So there is no choice to make on the host, and what comes later never changes the rounding of what came before. README.md
-has the mathematics.
+that ends at once where there are none. So the host has nothing to choose, and what comes later never changes
+the rounding of what came before. README.md has the mathematics.
 """
 
 from typing import Any, NamedTuple
 
 import torch
-import triton
 from torch import Tensor
 
 from fracts.kernels.scan_triton_backward import ask_segments, reads_back, writes_back
@@ -222,7 +221,7 @@ class _Sizes:
 
 def _padded(size: int) -> int:
     """What a matrix product takes: a power of two, from 16."""
-    return max(16, triton.next_power_of_2(size))
+    return max(16, 1 << (size - 1).bit_length())
 
 
 def _dense(x: Tensor) -> Tensor:

@@ -142,3 +142,9 @@ def test_leaps_stay_exact_and_finite(leap, tokens, tolerance, off):
     assert off(y, want_y) <= tolerance[torch.float32]["y"]
     assert off(state, want_state) <= tolerance[torch.float32]["state"]
     assert all(x.isfinite().all() for x in got.values())
+
+
+def test_the_op_is_registered_as_torch_wants_it(tokens):
+    inputs = drawn(tokens, 20)
+    leaves = tuple(x.requires_grad_() for x in inputs.values())
+    torch.library.opcheck(room._scan, leaves)

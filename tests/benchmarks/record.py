@@ -17,7 +17,7 @@ RESULTS = HERE / "results"
 
 
 def record(benchmark, rows, folder=RESULTS):
-    """Append `rows` (dicts of the same keys) to `folder/<benchmark>.csv`, unless called with `--no-record`."""
+    """Append `rows` (dicts of the same keys) to the CSV in `folder`, unless called with `--no-record`."""
     if "--no-record" in sys.argv:
         return
     run = {

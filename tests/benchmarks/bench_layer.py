@@ -1,6 +1,6 @@
 """What does a whole FRAC layer cost on a GPU, beside other layers, and a training step of a small network?
 
-    python tests/benchmarks/bench_layer.py --peers FOLDER [--only WORDS] [--out FOLDER]
+    python tests/benchmarks/bench_layer.py --peers FOLDER [--only WORDS] [--sizes 8x4096] [--out FOLDER]
 
 Layers of width 1024 in bfloat16 autocast, 16 heads of 64 channels, weights in float32: projections, gates,
 scan and norm. Microseconds of GPU time forward, and forward and backward (input and weights), by replayed
@@ -10,6 +10,7 @@ x 700: loss, gradient, clipping and AdamW, as called from Python, as a CUDA grap
 """
 
 import argparse
+import json
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from record import RESULTS, record
 from scan_peers import use_peers
 from torch import Tensor, nn
 from torch.autograd import DeviceType
-from tuning import search
+from tuning import WORKERS, Share, compile_apart, search
 
 from fracts import mixer
 from fracts.encoder import FracEncoder
@@ -35,7 +36,7 @@ from fracts.network import FracNetwork
 
 DEVICE = "cuda" if CUDA else "cpu"
 WIDTH, HEADS, MODES, TIMESCALES = (1024, 16, 16, (1.0, 131072.0)) if CUDA else (64, 2, 16, (1.0, 131072.0))
-SIZES = [(8, 4096), (1, 32768)] if CUDA else [(1, 20)]  # batch, time
+SIZES = "8x4096" if CUDA else "1x20"  # batch x time
 PROFILED, SHOWN = 3, 10  # passes under the profiler; parts of the table
 SMALL_WIDTH, LAYERS, PLAIN, FREQUENCIES, HORIZON = 64, 2, 4, 4, 24
 BATCH, LENGTH = (64, 700) if CUDA else (2, 30)
@@ -155,6 +156,22 @@ def bench_layers(batch: int, time: int, chosen: dict[str, Callable]) -> list[dic
     return rows
 
 
+def compile_share(size: tuple[int, ...], chosen: dict[str, Callable], share: Share) -> dict[str, str]:
+    """Run each layer once with a worker's share of configurations; what failed, by name."""
+    failed = {}
+    x = torch.randn(*size, WIDTH, device=DEVICE, requires_grad=True)
+    for name, make in chosen.items():
+        try:
+            layer, run = make()
+            for call in passes(layer.to(DEVICE), run, x, torch.bfloat16):
+                call()
+            wait()
+        except Exception as error:
+            failed[name] = told(error)
+        share.forget()
+    return failed
+
+
 def profiled(call: Callable[[], object]) -> Counter[str]:
     """Microseconds a pass on the GPU (without one on the processor), by outermost operation."""
     kinds = torch.profiler.ProfilerActivity
@@ -241,6 +258,10 @@ def main() -> None:
     parser.add_argument("--peers", type=Path, help="folder with fla and mamba_ssm")
     parser.add_argument("--only", default="", help="parts of the names of the layers to run, by commas")
     parser.add_argument("--configs", type=int, default=8, help="at most, of each kernel of a peer; 0: all")
+    parser.add_argument("--sizes", default=SIZES)
+    parser.add_argument("--workers", type=int, default=WORKERS)
+    parser.add_argument("--compile-seconds", type=float, default=60.0)
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the CSV")
     parser.add_argument("--no-record", action="store_true")
@@ -248,12 +269,19 @@ def main() -> None:
     if given.peers:
         use_peers(given.peers)
     search(given.configs)
-    gpu = torch.cuda.get_device_name() if CUDA else "none"
-    print(f"GPU {gpu}, torch {torch.__version__}, triton {triton.__version__}")
+    sizes = [tuple(int(n) for n in size.split("x")) for size in given.sizes.split(",")]
     words = given.only.split(",")
     chosen = {name: make for name, make in LAYERS_OF.items() if any(word in name for word in words)}
+    if given.worker:
+        share = Share(*map(int, given.worker.split("/")))
+        print(json.dumps({k: v for size in sizes for k, v in compile_share(size, chosen, share).items()}))
+        return
+    failed = compile_apart(given.workers, given.compile_seconds) if given.workers else {}
+    print(f"compiled by {given.workers} workers in {time.perf_counter() - start:.0f} s", *failed.items())
+    gpu = torch.cuda.get_device_name() if CUDA else "none"
+    print(f"GPU {gpu}, torch {torch.__version__}, triton {triton.__version__}")
     told_of = {"gpu": gpu, "torch": torch.__version__, "triton": triton.__version__}
-    for size in SIZES:
+    for size in sizes:
         rows = bench_layers(*size, chosen)
         if rows:
             record("bench_layer", [told_of | row for row in rows], given.out)

@@ -13,7 +13,6 @@ gradients. README.md says what FOLDER holds; what is not in it, or does not run,
 import argparse
 import itertools
 import json
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,7 +34,7 @@ from graph_timer import (
 from record import RESULTS, record
 from scan_peers import SCANS, STEPS, Op, Tokens, draw, use_peers
 from torch import Tensor
-from tuning import Share, compile_apart, search
+from tuning import WORKERS, Share, compile_apart, search
 
 from fracts.kernels.scan_chunked import scan_chunked
 from fracts.kernels.scan_reference import scan_reference
@@ -215,10 +214,16 @@ def compile_share(sizes: list[list[int]], only: str, share: Share) -> dict[str, 
 
         makers = list(chosen(SCANS if length else STEPS, only).items())
         turn = share.number % len(makers)  # that not all compile the same kernel at a time
-        failed |= each(dict(makers[turn:] + makers[:turn]), run)[1]
-        if any("CUDA error" in reason for reason in failed.values()):
-            break  # nothing runs after it
+        for name, reason in each(dict(makers[turn:] + makers[:turn]), run)[1].items():
+            failed[name] = reason
+            if fatal(reason):
+                return failed  # nothing ran after it
     return failed
+
+
+def fatal(reason: str) -> bool:
+    """Whether it leaves a process without a GPU, as a bad address does."""
+    return "CUDA error" in reason or "Error [CUDA]" in reason
 
 
 def chosen(ops: dict[str, Callable], words: str) -> dict[str, Callable]:
@@ -233,8 +238,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sizes", default=SIZES)
     parser.add_argument("--smoke", action="store_const", const=TINY, dest="sizes", help="tiny sizes")
     parser.add_argument("--only", default="", help="parts of the names of the peers to run, by commas")
-    parser.add_argument("--configs", type=int, default=0, help="at most, of each kernel of a peer; 0: all")
-    parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 1) - 2) if CUDA else 0)
+    parser.add_argument("--configs", type=int, default=16, help="at most, of each kernel of a peer; 0: all")
+    parser.add_argument("--workers", type=int, default=WORKERS)
     parser.add_argument("--compile-seconds", type=float, default=120.0)
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the CSV")
     parser.add_argument("--no-record", action="store_true")
@@ -249,8 +254,8 @@ def main() -> None:
     search(given.configs)
     sizes = [[int(n) for n in size.split("x")] for size in given.sizes.split(",")]
     if given.worker:
-        number, workers = map(int, given.worker.split("/"))
-        print(json.dumps(compile_share(sizes, given.only, Share(number, workers))))
+        share = Share(*map(int, given.worker.split("/")))
+        print(json.dumps(compile_share(sizes, given.only, share)))
         return
     failed = compile_apart(given.workers, given.compile_seconds) if given.workers else {}
     print(f"compiled by {given.workers} workers in {time.perf_counter() - start:.0f} s")
@@ -260,7 +265,7 @@ def main() -> None:
     print(f"GPU {gpu}, {versions}, {DTYPE}, copy {bandwidth / 1e12:.2f} TB/s")
     for size in sizes:
         makers = chosen(SCANS if len(size) == 2 else STEPS, given.only)
-        for name in [n for n in makers if "CUDA error" in failed.get(n, "")]:
+        for name in [n for n in makers if fatal(failed.get(n, ""))]:
             print(f"{name} is left out, a worker had: {failed[name]}")
             del makers[name]
         rows = bench(size, makers, bandwidth)
@@ -270,7 +275,7 @@ def main() -> None:
             "triton": triton.__version__,
             "copy_bytes_per_s": bandwidth,
         }
-        if not given.no_record and rows:
+        if rows:
             record("bench_scan", [told_of | row for row in rows], given.out)
     print(f"{time.perf_counter() - start:.0f} s in all")
 

@@ -5,6 +5,8 @@ configurations of each kernel, and the process that measures finds them all ther
 """
 
 import json
+import os
+import random
 import subprocess
 import sys
 import time
@@ -12,6 +14,8 @@ import time
 from graph_timer import CUDA
 from triton.runtime.autotuner import Autotuner
 from triton.testing import do_bench
+
+WORKERS = max(1, (os.cpu_count() or 1) - 2) if CUDA else 0
 
 _prune = Autotuner.prune_configs
 
@@ -23,15 +27,16 @@ def _once(_, call, quantiles):
 
 
 def search(configs: int) -> None:
-    """Tune over at most `configs` of each kernel's configurations, evenly spread; 0: all.
+    """Tune over at most `configs` of each kernel's configurations, drawn once for all; 0: all.
 
-    Without a GPU the first of them is taken.
+    Without a GPU the first that is drawn is taken.
     """
     configs = configs if CUDA else 1
 
     def some(tuner, arguments):
         every = _prune(tuner, arguments)
-        return every[:: max(1, -(-len(every) // configs))] if configs else every
+        # Drawn, for a stride through a product of options could see one value of some option only.
+        return random.Random(0).sample(every, configs) if 0 < configs < len(every) else every
 
     def timed(_, call, quantiles):
         return do_bench(call, warmup=4, rep=12, quantiles=quantiles)

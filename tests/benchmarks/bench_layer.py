@@ -6,7 +6,8 @@ Layers of width 1024 in bfloat16 autocast, 16 heads of 64 channels, weights in f
 scan and norm. Microseconds of GPU time forward, and forward and backward (input and weights), by replayed
 CUDA graphs that take turns, memory above weights and input, and then where the GPU's time goes, by the
 outermost operation that launched it. Last a training step of FracForecaster's network at width 64, batch 64
-x 700: loss, gradient, clipping and AdamW, as called from Python, as a CUDA graph, and by torch.compile.
+x 700: loss, gradient, clipping and AdamW, as called from Python, as a CUDA graph, and with `--compile` by
+torch.compile.
 """
 
 import argparse
@@ -262,7 +263,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=WORKERS)
     parser.add_argument("--compile-seconds", type=float, default=60.0)
     parser.add_argument("--worker", help=argparse.SUPPRESS)
-    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
+    parser.add_argument("--compile", action="store_true", help="torch.compile too, which takes minutes")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the CSV")
     parser.add_argument("--no-record", action="store_true")
     given, start = parser.parse_args(), time.perf_counter()
@@ -285,7 +286,7 @@ def main() -> None:
         rows = bench_layers(*size, chosen)
         if rows:
             record("bench_layer", [told_of | row for row in rows], given.out)
-    rows = bench_training(not given.no_compile)
+    rows = bench_training(given.compile)
     record("bench_layer_training", [told_of | row for row in rows], given.out)
     print(f"{time.perf_counter() - start:.0f} s in all")
 

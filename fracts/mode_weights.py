@@ -82,7 +82,8 @@ class _Written(torch.autograd.Function):
         observed: Tensor,
     ) -> Tensor:
         weights = _weights(content, log_exponent, scores)
-        if observed.is_cuda or not observed.all():  # the answer of a GPU would have to be waited for
+        # The answer of a GPU would have to be waited for; a compiler has none.
+        if observed.is_cuda or torch.compiler.is_compiling() or not observed.all():
             weights.mul_(observed[..., None, None])
         written = _gain(step, rate, rates).mul_(weights)
         ctx.save_for_backward(weights, written, step, rate, rates, log_exponent, scores)

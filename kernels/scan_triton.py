@@ -20,21 +20,29 @@ from fracts.kernels.scan_triton_forward import carry, read_segments, write_segme
 MANY = 16  # segments that the carry takes at once
 
 
-class Launch(NamedTuple):
-    """How the kernels run: tokens of a tile and of a segment, warps of a program, stages of its loop."""
+class Program(NamedTuple):
+    """How a kernel runs."""
 
-    segment: int
-    write_tile: int  # of the launches that only write the state
-    write_warps: int
-    tile: int
+    tile: int  # tokens
     warps: int
-    back_tile: int
-    back_warps: int
-    stages: int
+    stages: int  # of its loop
+    registers: int | None = None  # of a thread at most; None: as many as it asks for
 
 
-EXACT = Launch(256, 16, 4, 16, 4, 16, 4, 2)
-ROUNDED = Launch(256, 64, 2, 16, 1, 16, 1, 3)
+class Launch(NamedTuple):
+    """How the scan runs."""
+
+    segment: int  # tokens
+    write: Program  # write_segments, ask_segments
+    read: Program
+    back: Program  # reads_back, writes_back
+
+
+# Of an H200, by tests/benchmarks/tune_scan.py; the best of (M, P) = (16, 64) serves all.
+LAUNCHES = {
+    torch.float32: Launch(256, Program(16, 4, 2), Program(16, 4, 2), Program(16, 4, 2)),
+    torch.bfloat16: Launch(512, Program(64, 1, 2), Program(16, 1, 3), Program(16, 1, 3)),
+}
 
 
 def scan_triton(
@@ -62,11 +70,11 @@ def _scan(
     )
     sizes = _Sizes(c, v)
     y, final_state, states, elapsed, far = sizes.outputs(v)
-    write = sizes.launch(sizes.how.write_tile, sizes.how.write_warps)
+    write = sizes.launch(sizes.how.write)
     write_segments[sizes.programs](b, step, rates, v, states, elapsed, *_strides(b, step, v), **write)
     carry[sizes.rows](rates, elapsed, initial_state, states, final_state, **sizes.carry, BACK=False)
     strides = _strides(c, b, step, v, y)
-    read = sizes.launch(sizes.how.tile, sizes.how.warps)
+    read = sizes.launch(sizes.how.read)
     for part in (False, True):
         read_segments[sizes.programs](c, b, step, rates, v, states, y, far, *strides, **read, FAR=part)
     return y, final_state, states, elapsed, far
@@ -99,10 +107,10 @@ def _scan_back(
     grad_c, grad_b, grad_step, _, grad_v, grad_initial = sizes.gradients(c, b, step, rates, v, final_state)
     after = torch.empty_like(states)
     drates, passed = sizes.parts(states)
-    ask = sizes.launch(sizes.how.write_tile, sizes.how.write_warps)
+    ask = sizes.launch(sizes.how.write)
     ask_segments[sizes.programs](c, step, rates, dy, after, *_strides(c, step, dy), **ask)
     carry[sizes.rows](rates, elapsed, grad_state.contiguous(), after, grad_initial, **sizes.carry, BACK=True)
-    back = sizes.launch(sizes.how.back_tile, sizes.how.back_warps)
+    back = sizes.launch(sizes.how.back)
     inputs, strides = (c, b, step, rates, v, dy, states, far), _strides(c, b, step, v, dy)
     reading, writing = (grad_c, grad_step), (grad_b, grad_step, grad_v)
     for part in (False, True):
@@ -160,7 +168,7 @@ class _Sizes:
     def __init__(self, c: Tensor, v: Tensor) -> None:
         self.batch, self.time, self.heads, self.modes = c.shape
         self.width = v.shape[-1]
-        self.how = ROUNDED if v.dtype == torch.bfloat16 else EXACT
+        self.how = LAUNCHES[v.dtype]
         self.segments = -(-self.time // self.how.segment)
 
     @property
@@ -179,16 +187,12 @@ class _Sizes:
         sizes = {"H": self.heads, "N": self.segments, "M": self.modes, "P": self.width}
         return sizes | {"BP": _padded(self.width), "MANY": MANY, "num_warps": 1}
 
-    def launch(self, tile: int, warps: int) -> dict[str, int]:
+    def launch(self, program: Program) -> dict[str, int | None]:
         """Sizes that the other kernels are given."""
         sizes = {"T": self.time, "H": self.heads, "N": self.segments, "M": self.modes, "P": self.width}
-        sizes |= {
-            "BP": _padded(self.width),
-            "BM": _padded(self.modes),
-            "TILE": tile,
-            "SEGMENT": self.how.segment,
-        }
-        return sizes | {"num_warps": warps, "num_stages": self.how.stages}
+        sizes |= {"BP": _padded(self.width), "BM": _padded(self.modes), "SEGMENT": self.how.segment}
+        how = {"num_warps": program.warps, "num_stages": program.stages, "maxnreg": program.registers}
+        return {**sizes, "TILE": program.tile, **how}
 
     def outputs(self, v: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Memory for those of `_scan`."""
@@ -215,7 +219,7 @@ class _Sizes:
     def parts(self, states: Tensor) -> tuple[Tensor, Tensor]:
         """Memory for the gradient of the rates, segment by segment, and for what passes from tile to tile."""
         shape = self.batch, self.heads, self.segments
-        tiles = self.how.segment // self.how.back_tile
+        tiles = self.how.segment // self.how.back.tile
         return states.new_empty(*shape, self.modes), states.new_empty(*shape, tiles, self.modes)
 
 

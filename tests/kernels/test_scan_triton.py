@@ -28,7 +28,8 @@ INPUTS = "c", "b", "step", "rates", "v", "initial_state"
 @pytest.fixture(autouse=True)
 def short_segments(monkeypatch):
     """Two tiles a segment, so that few tokens make several."""
-    monkeypatch.setattr(room, "EXACT", room.EXACT._replace(segment=32))
+    short = room.LAUNCHES[torch.float32]._replace(segment=32)
+    monkeypatch.setitem(room.LAUNCHES, torch.float32, short)
 
 
 def drawn(tokens, time, **sizes):

@@ -20,6 +20,7 @@ from fracts.memory import power_law_weights
 KNOTS = 4  # of the content, over the log timescale
 BASIS = 9  # functions of the exponent that a log weight is a sum of
 EXPONENTS = 0.02, 2.0  # the longest and the shortest memory that a token may ask for
+LEAST = math.log(EXPONENTS[0])  # log exponent
 
 
 def read_weights(content: Tensor, order: Tensor, scores: Tensor) -> Tensor:
@@ -125,7 +126,7 @@ def _gain(step: Tensor, rate: Tensor, rates: Tensor) -> Tensor:
 
 def _log_exponent(order: Tensor) -> Tensor:
     """Logarithm of the exponent 2 * sigmoid(order)."""
-    return (math.log(2) - F.softplus(-order)).clamp(min=math.log(EXPONENTS[0]))
+    return (math.log(2) - F.softplus(-order)).clamp(min=LEAST)
 
 
 def exponent_basis(log_exponent: Tensor) -> Tensor:

@@ -79,7 +79,7 @@ def scan(
     >>> y.flatten()
     tensor([1., 2., 3.])
     """
-    if _by_triton(v):
+    if by_triton(v):
         from fracts.kernels.scan_triton import scan_triton  # triton need not be there without a GPU
 
         return scan_triton(c, b, step, rates, v, initial_state)
@@ -136,7 +136,7 @@ def frac_step(
             f"out is given, and {names} asks for a gradient. A state moved in place has none. Leave `out` "
             "away or step within `torch.no_grad()`."
         )
-    if _by_triton(v) and not learns:
+    if by_triton(v) and not learns:
         from fracts.kernels.scan_triton_step import step_triton
 
         return step_triton(c, b, step, rates, v, state, torch.empty_like(state) if out is None else out)
@@ -144,7 +144,14 @@ def frac_step(
     return y.to(v.dtype), moved if out is None else out.copy_(moved)
 
 
-def _by_triton(v: Tensor) -> bool:
+def by_triton(v: Tensor) -> bool:
+    """Whether numbers like `v` are for Triton's kernels.
+
+    Examples
+    --------
+    >>> by_triton(torch.ones(1))
+    False
+    """
     # Builds of torch for other accelerators, and for Windows, come without triton.
     return v.is_cuda and v.dtype != torch.float64 and importlib.util.find_spec("triton") is not None
 

@@ -2,8 +2,9 @@
 
     python examples/holidays.py        # about half a minute on a laptop CPU
 
-The holidays are a column of X known in advance, from pandas' calendar of the United States. Of the package
-`holidays` one would take `pd.to_datetime(list(holidays.country_holidays("DE", years=[2017, 2018])))`.
+The holidays are a column of X known in advance, from pandas' calendar of the United States. Days off
+elsewhere are those of the package `holidays`:
+`pd.to_datetime(list(holidays.country_holidays("DE", years=[2017, 2018])))`.
 """
 
 import numpy as np

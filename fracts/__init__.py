@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fracts.baselines import ARFIMA as ARFIMA
     from fracts.baselines import Mean as Mean
     from fracts.baselines import Naive as Naive
     from fracts.baselines import SeasonalNaive as SeasonalNaive
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "ARFIMA": "fracts.baselines",
     "FitWarning": "fracts.checks",
     "FracForecaster": "fracts.forecaster",
     "FracRidge": "fracts.ridge",

@@ -9,7 +9,7 @@ from hypothesis import settings
 from torch import nn
 
 from fracts.base import Forecaster
-from fracts.baselines import Mean, Naive, SeasonalNaive
+from fracts.baselines import ARFIMA, Mean, Naive, SeasonalNaive
 from fracts.forecaster import FracForecaster
 from fracts.ridge import FracRidge
 
@@ -26,6 +26,7 @@ class Entry:
     tolerance: float = 0.0  # between two ways to one forecast, relative to the data
     odd: bool = True  # the negative of a series has the negative forecast
     examples: int = 40  # of a law
+    shared: bool = True  # one model for all series, so that others can have it too
 
 
 def _small_network(horizon: int) -> Forecaster:
@@ -38,6 +39,7 @@ ENTRIES = [
     Entry("Naive", Naive),
     Entry("SeasonalNaive", lambda horizon: SeasonalNaive(horizon, season_length=7)),
     Entry("Mean", Mean),
+    Entry("ARFIMA", ARFIMA, tolerance=1e-6, examples=5, shared=False),
     Entry("FracRidge", lambda horizon: FracRidge(horizon, season_lengths=7), tolerance=1e-10, examples=10),
     # Trained on 100 rows or more; on fewer its network is silent.
     Entry("FracForecaster", _small_network, tolerance=1e-5, odd=False, examples=5),

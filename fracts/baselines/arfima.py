@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from fracts.base import Forecaster
 from fracts.baselines.arfima_fit import Estimate, Orders, estimate
-from fracts.baselines.each import EachSeries, Fitted, Machine, Unfit
+from fracts.baselines.each import EachSeries, Fitted, Unfit
 from fracts.baselines.fractional import fractional_space
-from fracts.baselines.statespace import StateSpace, stacked
 from fracts.checks import check_positive_integer
 from fracts.timeline import Clock
 
@@ -114,9 +113,6 @@ class ARFIMA(EachSeries, Forecaster):
         p, q = _check_order(self.p, "p", 5), _check_order(self.q, "q", 5)
         differences = _check_order(self.differences, "differences", 2)
         return _Fitter(Orders(p, q, season, mean=differences == 0), differences)
-
-    def _stack(self, machines: Sequence[StateSpace]) -> Machine:
-        return stacked(machines)
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,24 @@
 """Every series its own model: fitted one by one, in parallel if wanted, and what fails is said and replaced.
 
-One idea: fitting a series gives a machine (a model with numbers in it that runs on arrays), or a reason why
-not. Machines of one kind are stacked into one; a series without has that of the fallback. So a panel is one
-`Partition` of machines, and the hooks of every such estimator are the same few lines.
+One idea: fitting a series gives a machine, or a reason why not; a series without has that of the fallback. So
+the panel is one `Partition` of machines, and the hooks of every such estimator are the same few lines.
 """
 
 from __future__ import annotations
 
-import copy
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from fracts.base import Forecaster
+from fracts.baselines.machines import Inner, Partition, origin_of
 from fracts.checks import FitWarning, group_of
 from fracts.forecasts import Forecast
 from fracts.series import Panel, State
@@ -29,22 +27,6 @@ from fracts.timeline import Clock
 Array = NDArray[np.float64]
 
 _NAMED = 3  # series that a warning names
-
-
-class Machine(Protocol):
-    """Fitted models of several series, run on arrays whose first axis is the series."""
-
-    def take(self, places: NDArray[np.int64]) -> Self:
-        """The models at `places`, one for each."""
-
-    def empty(self) -> State:
-        """The state before any row."""
-
-    def advance(self, state: State, panel: Panel) -> State:
-        """The state after the rows of `panel`."""
-
-    def forecast(self, state: State, horizon: int, levels: Array) -> Forecast:
-        """The next `horizon` steps at ascending quantile `levels`."""
 
 
 class Unfit(ValueError):
@@ -61,7 +43,7 @@ class Fitted:
 
 
 class EachSeries:
-    """Mixin of forecasters that fit every series on its own: they fill `_fitter` and `_stack`.
+    """Mixin of forecasters that fit every series on its own: they fill `_fitter`.
 
     Goes before `Forecaster` among the bases.
     """
@@ -71,13 +53,10 @@ class EachSeries:
     n_jobs: int | None
     progress: bool
     fallback: Forecaster | None
+    _clock: Clock
 
     def _fitter(self, clock: Clock, n_steps: int) -> Callable[[Array], Fitted]:
         """What fits one series (steps,), its first and last value known; picklable. Raises `Unfit`."""
-        raise NotImplementedError
-
-    def _stack(self, machines: Sequence[Any]) -> Machine:
-        """The machines of several series as one."""
         raise NotImplementedError
 
     def _fit(self, panel: Panel, clock: Clock) -> None:
@@ -88,13 +67,14 @@ class EachSeries:
         self.failures_ = {n: f for n, f in zip(names, found, strict=True) if isinstance(f, str)}
         self._fitted_ids = list(names)
         self._learned_by_series = [None if isinstance(f, str) else f.learned for f in found]
-        own = np.array([not isinstance(f, str) for f in found])
-        parts: list[Machine] = []
-        if own.any():
-            parts.append(self._stack([f.machine for f in found if not isinstance(f, str)]))
-        if not own.all():
-            parts.append(_Standby.fitted(self._substitute(), panel, clock, own, names))
-        self._machine = Partition(tuple(parts), np.where(own, 0, len(parts) - 1))
+        machines = [None if isinstance(f, str) else f.machine for f in found]
+        if self.failures_:
+            failed = [place for place, machine in enumerate(machines) if machine is None]
+            share = Panel(panel.values[failed], panel.times)
+            standby = Inner.fitted(self._substitute(), share, clock, list(self.failures_))
+            for row, place in enumerate(failed):
+                machines[place] = standby.take(np.array([row]))
+        self._machine = Partition.of(machines)
         remarks = {
             n: f.remark for n, f in zip(names, found, strict=True) if not isinstance(f, str) and f.remark
         }
@@ -108,12 +88,12 @@ class EachSeries:
     def _substitute(self) -> Forecaster:
         from fracts.baselines.naive import Naive
 
-        return Naive(self.horizon) if self.fallback is None else clone(self.fallback)
+        return Naive(self.horizon) if self.fallback is None else self.fallback
 
     def _empty_state(self, n_series: int) -> State:
         places = range(n_series) if self.series_ids_ == self._fitted_ids else self._places_of_ids()
         group = np.array(list(places), dtype=np.int64)
-        return {"group": group, **self._machine.take(group).empty()}
+        return {"group": group, **self._machine.take(group).empty(origin_of(self._clock))}
 
     def _places_of_ids(self) -> list[int]:
         if len(self._fitted_ids) == 1:
@@ -126,103 +106,6 @@ class EachSeries:
 
     def _forecast(self, state: State, horizon: int, quantiles: Array) -> Forecast:
         return self._machine.take(state["group"]).forecast(_without_group(state), horizon, quantiles)
-
-
-@dataclass(frozen=True)
-class Partition:
-    """Machines that share out the series: `part` (series,) says which of `machines` each belongs to."""
-
-    machines: tuple[Machine, ...]
-    part: NDArray[np.int64]
-
-    def take(self, places: NDArray[np.int64]) -> Partition:
-        """The models at `places`, one for each."""
-        if len(places) == len(self.part) and (places == np.arange(len(places))).all():
-            return self
-        within = np.empty(len(self.part), dtype=np.int64)
-        for k in range(len(self.machines)):
-            within[self.part == k] = np.arange(np.count_nonzero(self.part == k))
-        part = self.part[places]
-        machines = [m.take(within[places[part == k]]) for k, m in enumerate(self.machines)]
-        return Partition(tuple(machines), part)
-
-    def empty(self) -> State:
-        """The state before any row."""
-        return self._joined([machine.empty() for machine in self.machines])
-
-    def advance(self, state: State, panel: Panel) -> State:
-        """The state after the rows of `panel`."""
-        moved = []
-        for k, machine in enumerate(self.machines):
-            rows = self.part == k
-            own = self._own(state, k)
-            moved.append(machine.advance(own, Panel(panel.values[rows], panel.times)) if rows.any() else own)
-        return self._joined(moved)
-
-    def forecast(self, state: State, horizon: int, levels: Array) -> Forecast:
-        """The next `horizon` steps at `levels`."""
-        mean = np.empty((len(self.part), horizon))
-        quantiles = np.empty((len(self.part), horizon, len(levels)))
-        for k, machine in enumerate(self.machines):
-            if (rows := self.part == k).any():
-                said = machine.forecast(self._own(state, k), horizon, levels)
-                mean[rows], quantiles[rows] = said.mean, said.quantiles
-        return Forecast(mean, quantiles)
-
-    def _own(self, state: State, k: int) -> State:
-        """The rows and arrays of machine k in the state of all."""
-        if len(self.machines) == 1:
-            return state
-        return {
-            name.partition(":")[2]: array[self.part == k]
-            for name, array in state.items()
-            if name.startswith(f"{k}:")
-        }
-
-    def _joined(self, states: Sequence[State]) -> State:
-        """States of the machines as one, rows of the others zero."""
-        if len(states) == 1:
-            return states[0]
-        joined: State = {}
-        for k, state in enumerate(states):
-            for name, array in state.items():
-                whole = np.zeros((len(self.part), *array.shape[1:]), dtype=array.dtype)
-                whole[self.part == k] = array
-                joined[f"{k}:{name}"] = whole
-        return joined
-
-
-@dataclass(frozen=True)
-class _Standby:
-    """The fallback as a machine."""
-
-    model: Any
-
-    @classmethod
-    def fitted(
-        cls, model: Any, panel: Panel, clock: Clock, own: NDArray[np.bool_], names: Sequence[Any]
-    ) -> _Standby:
-        """`model` fitted to the series that are not their `own`."""
-        model.series_ids_ = [name for name, has in zip(names, own, strict=True) if not has]
-        model._fit(Panel(panel.values[~own], panel.times), clock)
-        return cls(model)
-
-    def take(self, places: NDArray[np.int64]) -> _Standby:
-        model = copy.copy(self.model)
-        model.series_ids_ = [self.model.series_ids_[place] for place in places]
-        return _Standby(model)
-
-    def empty(self) -> State:
-        state: State = self.model._empty_state(len(self.model.series_ids_))
-        return state
-
-    def advance(self, state: State, panel: Panel) -> State:
-        moved: State = self.model._advance(state, panel)
-        return moved
-
-    def forecast(self, state: State, horizon: int, levels: Array) -> Forecast:
-        said: Forecast = self.model._forecast(state, horizon, levels)
-        return said
 
 
 def on_every_step(panel: Panel, clock: Clock, model: str) -> Array:

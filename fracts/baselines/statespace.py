@@ -53,6 +53,19 @@ class StateSpace:
     spread: Array
     diffuse: Array
 
+    @classmethod
+    def stack(cls, machines: Sequence[StateSpace]) -> StateSpace:
+        """Models of single series as one, their states padded with zeros to the largest."""
+        k = max(machine.design.shape[1] for machine in machines)
+        padded = [
+            [
+                np.pad(array, [(0, 0), *((0, k - size) for size in array.shape[1:])])
+                for array in (getattr(machine, field.name) for field in fields(cls))
+            ]
+            for machine in machines
+        ]
+        return cls(*(np.concatenate(arrays) for arrays in zip(*padded, strict=True)))
+
     def take(self, places: NDArray[np.int64]) -> StateSpace:
         """The models at `places`, one for each."""
         if len(places) == len(self.design) and (places == np.arange(len(places))).all():
@@ -63,7 +76,7 @@ class StateSpace:
         """The same models with nothing infinite: what is unknown at the start is what `start` says."""
         return replace(self, diffuse=np.zeros_like(self.diffuse))
 
-    def empty(self) -> State:
+    def empty(self, origin: int = 0) -> State:
         """The state before any row."""
         return {
             "mean": self.start,
@@ -178,19 +191,6 @@ class StateSpace:
             np.where(at, learned, after),
             np.where(at, left, corrected),
         )
-
-
-def stacked(spaces: Sequence[StateSpace]) -> StateSpace:
-    """Models of single series as one, their states padded with zeros to the largest."""
-    k = max(space.design.shape[1] for space in spaces)
-    padded = [
-        [
-            np.pad(array, [(0, 0), *((0, k - size) for size in array.shape[1:])])
-            for array in (getattr(space, field.name) for field in fields(StateSpace))
-        ]
-        for space in spaces
-    ]
-    return StateSpace(*(np.concatenate(arrays) for arrays in zip(*padded, strict=True)))
 
 
 def _through(transition: Array, covariance: Array) -> Array:

@@ -5,7 +5,7 @@ import pytest
 from statsmodels.tsa.statespace.sarimax import SARIMAX
 from statsmodels.tsa.statespace.structural import UnobservedComponents
 
-from fracts.baselines.statespace import StateSpace, stacked
+from fracts.baselines.statespace import StateSpace
 from fracts.series import Panel
 
 LEVELS = np.array([0.1, 0.5, 0.9])
@@ -121,7 +121,7 @@ def test_one_source_of_error_is_exponential_smoothing():
 def test_stacked_models_do_what_each_does_alone():
     make, params = MODELS["seasonal ARIMA"]
     first, second = of_statsmodels(make(series()), params), smoothing(0.3, variance=4.0)
-    together = stacked([first, second])
+    together = StateSpace.stack([first, second])
     a, b = series(seed=1), series(seed=2)
     state = together.advance(together.empty(), panel_of(a, b))
     joint = together.forecast(state, 6, LEVELS)

@@ -176,7 +176,7 @@ def test_grid_search_over_time_works():
 
 def test_an_estimator_is_copied_and_kept_like_any_other(entry):
     model = entry.make(3)
-    assert clone(model).get_params() == model.get_params()
+    assert repr(clone(model)) == repr(model)
     y = pd.Series(VALUES, INDEXES["hours in a zone"][:ROWS], name="load")
     model.fit(y)
     for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):

@@ -15,7 +15,8 @@ from fracts.base import Forecaster
 from fracts.baselines.arfima_fit import Estimate, Orders, estimate
 from fracts.baselines.each import EachSeries, Fitted, Unfit
 from fracts.baselines.fractional import fractional_space
-from fracts.checks import check_positive_integer
+from fracts.baselines.machines import OnMachine
+from fracts.baselines.season import chosen_season
 from fracts.timeline import Clock
 
 Array = NDArray[np.float64]
@@ -24,7 +25,7 @@ _AT_EDGE = 0.499  # of |d| or |d + D|
 _ROWS_A_PARAMETER = 10
 
 
-class ARFIMA(EachSeries, Forecaster):
+class ARFIMA(EachSeries, OnMachine, Forecaster):
     """Fractionally integrated autoregressive moving averages, one model a series.
 
         (1 - ar B - ...) (1 - B)^d (1 - B^s)^D (y - mean) = (1 + ma B + ...) e
@@ -37,7 +38,8 @@ class ARFIMA(EachSeries, Forecaster):
     p, q : numbers of coefficients in ar and ma.
     differences : times that the series is differenced first, 0 to 2: a series whose memory is d of 0.5 to 1.5
         needs one, and then has a d of -0.5 to 0.5 here. The mean of the differences is taken as zero.
-    season_length : steps s in a season with long memory of its own, or None.
+    season_length : steps s in a season with long memory of its own; None for none; "auto" for the shortest
+        that the calendar implies and the history shows three times.
     n_jobs : processes that fit series at once; None is 1, -1 all cores.
     progress : show a bar while series are fitted.
     fallback : forecaster of the series that cannot be fitted (constant or too short); None is `Naive`.
@@ -76,7 +78,7 @@ class ARFIMA(EachSeries, Forecaster):
         p: int = 0,
         q: int = 0,
         differences: int = 0,
-        season_length: int | None = None,
+        season_length: int | str | None = None,
         n_jobs: int | None = None,
         progress: bool = False,
         fallback: Forecaster | None = None,
@@ -93,7 +95,6 @@ class ARFIMA(EachSeries, Forecaster):
     @property
     def estimates_(self) -> dict[Any, Estimate]:
         """Estimates by series; NotFittedError before fit."""
-        self._check_fitted()
         return self._learned_of_series()
 
     def coefficients(self) -> pd.DataFrame:
@@ -108,8 +109,8 @@ class ARFIMA(EachSeries, Forecaster):
             rows += [(series, *pair, error) for pair, error in zip(named.items(), errors, strict=True)]
         return pd.DataFrame(rows, columns=["series", "name", "value", "standard_error"])
 
-    def _fitter(self, clock: Clock, n_steps: int) -> Callable[[Array], Fitted]:
-        season = 1 if self.season_length is None else _check_season(self.season_length)
+    def _fitter(self, clock: Clock, n_steps: int) -> Callable[[Array, int], Fitted]:
+        season = chosen_season(self.season_length, clock, n_steps)
         p, q = _check_order(self.p, "p", 5), _check_order(self.q, "q", 5)
         differences = _check_order(self.differences, "differences", 2)
         return _Fitter(Orders(p, q, season, mean=differences == 0), differences)
@@ -120,7 +121,7 @@ class _Fitter:
     orders: Orders
     differences: int
 
-    def __call__(self, values: Array) -> Fitted:
+    def __call__(self, values: Array, first: int) -> Fitted:
         differenced = np.diff(values, self.differences)
         known = np.flatnonzero(~np.isnan(differenced))
         needed = _ROWS_A_PARAMETER * (self.orders.size + 1)
@@ -159,9 +160,3 @@ def _check_order(value: object, name: str, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= int(value) <= most:
         raise ValueError(f"{name} must be an integer from 0 to {most}, got {value!r}.")
     return int(value)
-
-
-def _check_season(value: object) -> int:
-    if check_positive_integer(value, "season_length") < 2:
-        raise ValueError("season_length must be at least 2, got 1. Give None where there is no season.")
-    return int(value)  # type: ignore[call-overload,no-any-return]

@@ -8,7 +8,7 @@ with holes the Kalman filter's, exact but for the error of its 24 modes. Standar
 information: the curvature at the top.
 
 Sources: Sowell (1992), Journal of Econometrics 53 (the exact likelihood); Fox and Taqqu (1986), Annals of
-Statistics 14 (Whittle's); Monahan (1984), Biometrika 71 (stationary coefficients from partial correlations).
+Statistics 14 (Whittle's).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from scipy.optimize import minimize
 
 from fracts.autocovariance import arfima_autocovariance
 from fracts.baselines.fractional import Process, fractional_space
+from fracts.baselines.partial import coefficients
 from fracts.series import Panel
 
 Array = NDArray[np.float64]
@@ -244,16 +245,8 @@ def _process(raw: Array, orders: Orders) -> Process:
     highest = _EDGE - max(seasonal_d, 0.0)
     d = -_EDGE + (highest + _EDGE) * (bounded[0] + 1) / 2
     partial = _LARGEST_PARTIAL * bounded[orders.size - orders.p - orders.q :]
-    ar, ma = _coefficients(partial[: orders.p]), -_coefficients(partial[orders.p :])
+    ar, ma = coefficients(partial[: orders.p]), -coefficients(partial[orders.p :])
     return Process(float(d), float(seasonal_d), orders.season_length, ar, ma)
-
-
-def _coefficients(partial: Array) -> Array:
-    """Coefficients of a stationary autoregression from its partial correlations."""
-    weights = np.zeros(0)
-    for correlation in partial:
-        weights = np.append(weights - correlation * weights[::-1], correlation)
-    return weights
 
 
 def _natural(process: Process, orders: Orders) -> Array:

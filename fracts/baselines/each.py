@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_limits
 
 from fracts.base import Forecaster
-from fracts.baselines.machines import Inner, Partition, origin_of
-from fracts.checks import FitWarning, group_of
-from fracts.forecasts import Forecast
-from fracts.series import Panel, State
+from fracts.baselines.machines import Inner, Partition
+from fracts.checks import FitWarning
+from fracts.series import Panel
 from fracts.timeline import Clock
 
 Array = NDArray[np.float64]
@@ -45,7 +45,7 @@ class Fitted:
 class EachSeries:
     """Mixin of forecasters that fit every series on its own: they fill `_fitter`.
 
-    Goes before `Forecaster` among the bases.
+    Goes before `OnMachine` and `Forecaster` among the bases.
     """
 
     horizon: int
@@ -53,10 +53,12 @@ class EachSeries:
     n_jobs: int | None
     progress: bool
     fallback: Forecaster | None
-    _clock: Clock
 
-    def _fitter(self, clock: Clock, n_steps: int) -> Callable[[Array], Fitted]:
-        """What fits one series (steps,), its first and last value known; picklable. Raises `Unfit`."""
+    def _fitter(self, clock: Clock, n_steps: int) -> Callable[[Array, int], Fitted]:
+        """What fits a series (steps,), cut to its first and last value, and the step of the first; picklable.
+
+        It raises `Unfit`.
+        """
         raise NotImplementedError
 
     def _fit(self, panel: Panel, clock: Clock) -> None:
@@ -81,7 +83,9 @@ class EachSeries:
         _warn(type(self).__name__, self.failures_, remarks, type(self._substitute()).__name__)
 
     def _learned_of_series(self) -> dict[Any, Any]:
-        """What was learned, by series, of those that were fitted."""
+        """What was learned, by series, of those that were fitted; NotFittedError before fit."""
+        if not hasattr(self, "_learned_by_series"):
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit first.")
         pairs = zip(self._fitted_ids, self._learned_by_series, strict=True)
         return {name: learned for name, learned in pairs if learned is not None}
 
@@ -89,23 +93,6 @@ class EachSeries:
         from fracts.baselines.naive import Naive
 
         return Naive(self.horizon) if self.fallback is None else self.fallback
-
-    def _empty_state(self, n_series: int) -> State:
-        places = range(n_series) if self.series_ids_ == self._fitted_ids else self._places_of_ids()
-        group = np.array(list(places), dtype=np.int64)
-        return {"group": group, **self._machine.take(group).empty(origin_of(self._clock))}
-
-    def _places_of_ids(self) -> list[int]:
-        if len(self._fitted_ids) == 1:
-            return [0] * len(self.series_ids_)
-        return [group_of(name, self._fitted_ids) for name in self.series_ids_]
-
-    def _advance(self, state: State, panel: Panel) -> State:
-        machine = self._machine.take(state["group"])
-        return {"group": state["group"], **machine.advance(_without_group(state), panel)}
-
-    def _forecast(self, state: State, horizon: int, quantiles: Array) -> Forecast:
-        return self._machine.take(state["group"]).forecast(_without_group(state), horizon, quantiles)
 
 
 def on_every_step(panel: Panel, clock: Clock, model: str) -> Array:
@@ -140,7 +127,7 @@ def _check_options(n_jobs: object, progress: object, fallback: object) -> None:
 
 
 def _fit_all(
-    fitter: Callable[[Array], Fitted], values: Array, n_jobs: int | None, progress: bool
+    fitter: Callable[[Array, int], Fitted], values: Array, n_jobs: int | None, progress: bool
 ) -> list[Fitted | str]:
     """What `fitter` makes of each series, or the reason why it could not."""
     from joblib import Parallel, delayed, parallel_config
@@ -150,12 +137,12 @@ def _fit_all(
         return list(_shown(results, len(values), progress))
 
 
-def _try(fitter: Callable[[Array], Fitted], row: Array) -> Fitted | str:
+def _try(fitter: Callable[[Array, int], Fitted], row: Array) -> Fitted | str:
     known = np.flatnonzero(~np.isnan(row))
     try:
         with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the optimisers; what counts comes back as a remark
-            return fitter(row[known[0] : known[-1] + 1])
+            return fitter(row[known[0] : known[-1] + 1], int(known[0]))
     except Unfit as reason:
         return str(reason)
     except (ArithmeticError, ValueError, np.linalg.LinAlgError, IndexError) as fault:
@@ -186,7 +173,3 @@ def _counted(reasons: dict[Any, str]) -> str:
     named = "; ".join(f"series {name!r}: {reason}" for name, reason in list(reasons.items())[:_NAMED])
     more = len(reasons) - _NAMED
     return f"{named}; and {more} more series" if more > 0 else named
-
-
-def _without_group(state: State) -> State:
-    return {name: array for name, array in state.items() if name != "group"}

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from fracts.base import Forecaster
+from fracts.checks import group_of
 from fracts.forecasts import Forecast
 from fracts.series import Panel, State
 from fracts.timeline import Clock
@@ -156,3 +157,37 @@ class Inner:
 def origin_of(clock: Clock) -> int:
     """The step of the calendar that is time 0 of `clock`."""
     return clock.origin // clock.step
+
+
+class OnMachine:
+    """Mixin of forecasters whose fit leaves a machine: `_machine`, and `_fitted_ids` that it has models of.
+
+    Goes before `Forecaster` among the bases.
+    """
+
+    series_ids_: list[Any]
+    _clock: Clock
+    _machine: Any
+    _fitted_ids: list[Any]
+
+    def _empty_state(self, n_series: int) -> State:
+        places = range(n_series) if self.series_ids_ == self._fitted_ids else self._places_of_ids()
+        group = np.array(list(places), dtype=np.int64)
+        return {"group": group, **self._machine.take(group).empty(origin_of(self._clock))}
+
+    def _places_of_ids(self) -> list[int]:
+        if len(self._fitted_ids) == 1:
+            return [0] * len(self.series_ids_)
+        return [group_of(name, self._fitted_ids) for name in self.series_ids_]
+
+    def _advance(self, state: State, panel: Panel) -> State:
+        machine = self._machine.take(state["group"])
+        return {"group": state["group"], **machine.advance(_without_group(state), panel)}
+
+    def _forecast(self, state: State, horizon: int, quantiles: Array) -> Forecast:
+        machine: Machine = self._machine.take(state["group"])
+        return machine.forecast(_without_group(state), horizon, quantiles)
+
+
+def _without_group(state: State) -> State:
+    return {name: array for name, array in state.items() if name != "group"}

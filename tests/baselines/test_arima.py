@@ -51,6 +51,13 @@ def test_differences_are_taken_where_a_walk_or_a_strong_season_wants_them():
     assert [seasonal_differences(y, 4) for y in (noise, noise + season)] == [0, 1]
 
 
+def test_a_history_of_one_value_is_forecast_from_the_mean_that_was_learned():
+    y = 1000 + 5 * draw(300, ar=[0.5])
+    model = ARIMA(2, season_length=None).fit(y)
+    assert model.models_[0].order.constant
+    np.testing.assert_allclose(model.apply([1000.0]).predict(), 1000, atol=3)
+
+
 def test_a_seasonal_order_is_searched_too():
     noise = np.random.default_rng(4).normal(size=400)
     y = lfilter([1.0], np.append(1.0, [0, 0, 0, -0.7]), noise)[100:]

@@ -6,7 +6,7 @@ if __name__ != "fracts.datasets":
         "Hugging Face's `datasets`. Start Python elsewhere, or with `python -P`."
     )
 
-from fracts.datasets.autocovariance import (
+from fracts.autocovariance import (
     arfima_autocovariance,
     fgn_autocovariance,
     gegenbauer_autocovariance,

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.signal import fftconvolve
 from scipy.special import gammaln
 
-from fracts.datasets.checks import check_count, check_memory
+from fracts.process_checks import check_count, check_memory
 
 FloatArray = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import fftconvolve
 
-from fracts.datasets.checks import check_between, check_count
 from fracts.datasets.processes import RandomState
+from fracts.process_checks import check_between, check_count
 
 SignArray = NDArray[np.int8]
 

@@ -1,7 +1,7 @@
 """Synthetic series with known memory: fractional Gaussian noise, ARFIMA, Gegenbauer.
 
 One idea: the samples are exact draws of a Gaussian process whose autocovariance is a formula
-(`fracts.datasets.autocovariance`), with mean zero; nothing is burnt in and nothing cut off. A single series
+(`fracts.autocovariance`), with mean zero; nothing is burnt in and nothing cut off. A single series
 has shape (n,), several are columns, (n, n_series): both are a `y` for `fit`. `random_state` is an int, a
 `numpy.random.Generator` (which moves on) or None for a new draw at each call.
 """
@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fracts.datasets.autocovariance import (
+from fracts.autocovariance import (
     arfima_autocovariance,
     fgn_autocovariance,
     gegenbauer_autocovariance,
 )
-from fracts.datasets.checks import check_count
 from fracts.datasets.gaussian import Autocovariance, stationary_gaussian
+from fracts.process_checks import check_count
 
 FloatArray = NDArray[np.float64]
 RandomState = int | np.random.Generator | None

@@ -8,9 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fracts.baselines import ARFIMA as ARFIMA
+    from fracts.baselines import ARIMA as ARIMA
+    from fracts.baselines import ETS as ETS
+    from fracts.baselines import GARCH as GARCH
+    from fracts.baselines import HAR as HAR
+    from fracts.baselines import STL as STL
+    from fracts.baselines import Drift as Drift
+    from fracts.baselines import Ensemble as Ensemble
     from fracts.baselines import Mean as Mean
     from fracts.baselines import Naive as Naive
     from fracts.baselines import SeasonalNaive as SeasonalNaive
+    from fracts.baselines import Theta as Theta
+    from fracts.baselines import WindowAverage as WindowAverage
     from fracts.checks import FitWarning as FitWarning
     from fracts.forecaster import FracForecaster as FracForecaster
     from fracts.ridge import FracRidge as FracRidge
@@ -19,12 +29,22 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "ARFIMA": "fracts.baselines",
+    "ARIMA": "fracts.baselines",
+    "Drift": "fracts.baselines",
+    "ETS": "fracts.baselines",
+    "Ensemble": "fracts.baselines",
     "FitWarning": "fracts.checks",
     "FracForecaster": "fracts.forecaster",
     "FracRidge": "fracts.ridge",
+    "GARCH": "fracts.baselines",
+    "HAR": "fracts.baselines",
     "Mean": "fracts.baselines",
     "Naive": "fracts.baselines",
+    "STL": "fracts.baselines",
     "SeasonalNaive": "fracts.baselines",
+    "Theta": "fracts.baselines",
+    "WindowAverage": "fracts.baselines",
     "show_versions": "fracts.versions",
 }
 _ROOMS = ("datasets", "kernels", "memory", "plots", "scores")

@@ -6,8 +6,7 @@ number. Every fit here minimises the largest relative error with positive weight
 
 Sources: Gorenflo, Kilbas, Mainardi, Rogosin (2014), Mittag-Leffler Functions (the functions and their
 spectral densities); Weideman, Trefethen (2007), Math. Comp. 76 (the contour); Beylkin, Monzon (2010), Appl.
-Comput. Harmon. Anal. 28 (power laws as sums of exponentials); Lawson (1961), PhD thesis, UCLA (reweighting
-towards the largest error).
+Comput. Harmon. Anal. 28 (power laws as sums of exponentials).
 """
 
 from collections.abc import Callable
@@ -16,14 +15,13 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import qr
-from scipy.optimize import nnls
 from scipy.special import exprel, gamma, hyp1f1, rgamma
 
 from fracts.exponents import MemoryEstimate as MemoryEstimate
 from fracts.exponents import exact_local_whittle as exact_local_whittle
 from fracts.exponents import gph_exponent as gph_exponent
 from fracts.exponents import local_whittle as local_whittle
+from fracts.positive_fit import positive_fit
 
 Array = NDArray[np.float64]
 
@@ -242,7 +240,7 @@ def power_law_weights(timescales: Array, exponent: float, shortest: float, longe
         )
     t = _log_spaced(shortest, longest, len(timescales))
     guess = _spectral_weights(timescales, finite ** (1 - exponent) / gamma(exponent), exponent)
-    return _fit(np.exp(-_age(t, timescales)), t**-exponent, guess)
+    return positive_fit(np.exp(-_age(t, timescales)), t**-exponent, guess)
 
 
 def relaxation_modes(
@@ -286,7 +284,7 @@ def relaxation_modes(
     guess = _spectral_weights(timescales, relaxation_density(1 / timescales[:-1], order, rate), order)
     target = mittag_leffler(-rate * t**order, order)
     # No mode outweighs the start value, which the trapezoid forgets where the density has a peak.
-    return Modes(timescales, _fit(np.exp(-_age(t, timescales)), target, np.minimum(guess, 1.0)))
+    return Modes(timescales, positive_fit(np.exp(-_age(t, timescales)), target, np.minimum(guess, 1.0)))
 
 
 def _with_resonance(timescales: Array, order: float, rate: float) -> Array:
@@ -317,7 +315,7 @@ def _response_modes(order: float, rate: float, t: Array, timescales: Array) -> M
     age = _age(t, timescales)
     steps = np.column_stack([t[:, None] * exprel(-age), np.ones_like(t)])
     ramps = np.column_stack([t[:, None] ** 2 * _half_square(age), t])
-    weights = _fit(np.vstack([steps, ramps]), np.append(step, ramp), guess)
+    weights = positive_fit(np.vstack([steps, ramps]), np.append(step, ramp), guess)
     return Modes(timescales, weights[:-1], float(weights[-1]))
 
 
@@ -356,31 +354,6 @@ def _spectral_weights(timescales: Array, density: Array, slow_power: float) -> A
     spacing = -np.gradient(np.log(rates)) if len(rates) > 1 else np.ones(1)
     tail = density[-1] * rates[-1] * np.exp(-slow_power * spacing[-1] / 2) / slow_power
     return np.append(density * rates * spacing, tail)
-
-
-def _fit(basis: Array, target: Array, guess: Array) -> Array:
-    """Positive coefficients of `basis` (time, mode), least largest relative error to `target` (time,).
-
-    Least squares, repeated with each time weighted by the errors it has had. A faint pull towards `guess`
-    decides what the data leave open: weights stay of one size and smooth in what the target depends on. None
-    falls below a tenth of its guess, so that each has a logarithm.
-    """
-    n_modes = len(guess)
-    equations = np.column_stack([basis * guess / target[:, None], np.ones_like(target)])
-    importance = np.full(len(target), 1 / len(target))
-    pull, least, smallest_error, best = 3e-8, 0.1, np.inf, np.ones(n_modes)
-    for _ in range(30):
-        towards_guess = pull * np.column_stack([np.eye(n_modes), np.ones(n_modes)])
-        weighted = np.sqrt(importance)[:, None] * equations
-        triangle = qr(np.vstack([weighted, towards_guess]), mode="r")[0][:n_modes]
-        above, _ = nnls(triangle[:, :-1], triangle[:, -1] - least * triangle[:, :-1].sum(axis=1))
-        error = np.abs(equations[:, :-1] @ (least + above) - 1)
-        if error.max() < smallest_error:
-            smallest_error, best = error.max(), least + above
-        pull = max(3e-8, 0.1 * float(np.sqrt(importance @ error**2)))
-        importance *= error
-        importance /= importance.sum()
-    return guess * best
 
 
 def _check_order(name: str, order: float) -> None:

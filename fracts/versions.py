@@ -17,6 +17,9 @@ PACKAGES = (
     "lightning",
     "matplotlib",
     "pyelw",
+    "joblib",
+    "statsmodels",
+    "arch",
 )
 
 

@@ -9,7 +9,20 @@ from hypothesis import settings
 from torch import nn
 
 from fracts.base import Forecaster
-from fracts.baselines import Mean, Naive, SeasonalNaive
+from fracts.baselines import (
+    ARFIMA,
+    ARIMA,
+    ETS,
+    HAR,
+    STL,
+    Drift,
+    Ensemble,
+    Mean,
+    Naive,
+    SeasonalNaive,
+    Theta,
+    WindowAverage,
+)
 from fracts.forecaster import FracForecaster
 from fracts.ridge import FracRidge
 
@@ -26,6 +39,8 @@ class Entry:
     tolerance: float = 0.0  # between two ways to one forecast, relative to the data
     odd: bool = True  # the negative of a series has the negative forecast
     examples: int = 40  # of a law
+    shared: bool = True  # one model for all series, so that others can have it too
+    slow: bool = False
 
 
 def _small_network(horizon: int) -> Forecaster:
@@ -34,17 +49,40 @@ def _small_network(horizon: int) -> Forecaster:
     )
 
 
+def _seasonal_drift(horizon: int) -> Forecaster:
+    return STL(horizon, Drift(horizon), season_lengths=7)
+
+
 ENTRIES = [
     Entry("Naive", Naive),
     Entry("SeasonalNaive", lambda horizon: SeasonalNaive(horizon, season_length=7)),
     Entry("Mean", Mean),
+    Entry("Drift", Drift, tolerance=1e-13),
+    Entry("WindowAverage", lambda horizon: WindowAverage(horizon, 5), tolerance=1e-14),
+    Entry("ARFIMA", ARFIMA, tolerance=1e-6, examples=5, shared=False),
+    Entry(
+        "ARIMA",
+        lambda horizon: ARIMA(horizon, order=(0, 1, 1)),
+        tolerance=1e-3,
+        examples=2,
+        shared=False,
+        slow=True,
+    ),
+    Entry("ETS", lambda horizon: ETS(horizon, trend="none"), 1e-4, odd=False, examples=3, shared=False),
+    Entry("Theta", lambda horizon: Theta(horizon, season_length=7), 1e-6, False, examples=5, shared=False),
+    Entry("HAR", lambda horizon: HAR(horizon, spans=(1, 3)), tolerance=1e-9, examples=5, shared=False),
+    Entry("STL", _seasonal_drift, tolerance=1e-9, examples=5, shared=False),
+    Entry("Ensemble", lambda horizon: Ensemble(horizon, [Naive(horizon), Mean(horizon)]), tolerance=1e-13),
     Entry("FracRidge", lambda horizon: FracRidge(horizon, season_lengths=7), tolerance=1e-10, examples=10),
     # Trained on 100 rows or more; on fewer its network is silent.
     Entry("FracForecaster", _small_network, tolerance=1e-5, odd=False, examples=5),
 ]
 
 
-@pytest.fixture(scope="session", params=ENTRIES, ids=lambda entry: entry.name)
+PARAMETERS = [pytest.param(e, id=e.name, marks=[pytest.mark.slow] if e.slow else []) for e in ENTRIES]
+
+
+@pytest.fixture(scope="session", params=PARAMETERS)
 def entry(request: pytest.FixtureRequest) -> Entry:
     return request.param
 

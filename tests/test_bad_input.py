@@ -350,6 +350,7 @@ def test_fit_of_x_and_y_by_habit_is_told_how_to_write_it(entry):
     refused(model, lambda: model.predict(2, X), TypeError, "X came as ndarray, but fit saw no")
 
 
+@pytest.mark.filterwarnings("ignore::fracts.checks.FitWarning")
 def test_a_failure_while_computing_leaves_the_estimator_as_it_was(entry, monkeypatch):
     model = entry.make(2).fit(HISTORY)
 
@@ -363,6 +364,7 @@ def test_a_failure_while_computing_leaves_the_estimator_as_it_was(entry, monkeyp
         refused(model, lambda: model.learn_one(1.0), RuntimeError, "out of luck")
 
 
+@pytest.mark.filterwarnings("ignore::fracts.checks.FitWarning")
 def test_a_series_that_never_moved_has_no_scale_to_score_by(entry):
     model = entry.make(2).fit(HISTORY * 0)
     refused(

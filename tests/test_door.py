@@ -141,7 +141,8 @@ def test_a_gap_before_an_update_is_a_longer_step():
 
 
 def test_apply_starts_other_series_with_the_same_weights(entry):
-    model = entry.make(3).fit(pd.DataFrame({"a": VALUES, "b": -VALUES}, INDEXES["nanoseconds"][:ROWS]))
+    y = pd.DataFrame({"a": VALUES, "b": -VALUES}, INDEXES["nanoseconds"][:ROWS])
+    model = entry.make(3).fit(y if entry.shared else y[["a"]])
     before = pickle.dumps(model)
     other = model.apply(pd.DataFrame({"c": 5 + VALUES[:30]}, INDEXES["nanoseconds"][10:40]))
     assert other.series_ids_ == ["c"] and other.cutoff_ == INDEXES["nanoseconds"][39]
@@ -175,7 +176,7 @@ def test_grid_search_over_time_works():
 
 def test_an_estimator_is_copied_and_kept_like_any_other(entry):
     model = entry.make(3)
-    assert clone(model).get_params() == model.get_params()
+    assert repr(clone(model)) == repr(model)
     y = pd.Series(VALUES, INDEXES["hours in a zone"][:ROWS], name="load")
     model.fit(y)
     for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):

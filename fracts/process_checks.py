@@ -1,4 +1,4 @@
-"""What a maker of synthetic series is handed is checked here: counts and open intervals.
+"""What the theory of a process is handed is checked here: counts and open intervals.
 
 Messages say what came, what was needed and what to do.
 """

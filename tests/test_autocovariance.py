@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import gamma, gammaln, hyp2f1
 
-from fracts.datasets import arfima_autocovariance, fgn_autocovariance, gegenbauer_autocovariance
+from fracts.autocovariance import arfima_autocovariance, fgn_autocovariance, gegenbauer_autocovariance
 
 
 @pytest.mark.parametrize("hurst", [0.05, 0.3, 0.6, 0.9, 0.99])

@@ -1,0 +1,17 @@
+"""Packages that only some baselines need: there, or an error that says how to get them."""
+
+from importlib.util import find_spec
+
+
+def needed(package: str, model: str) -> None:
+    """ModuleNotFoundError with a cure unless `package` is installed.
+
+    Examples
+    --------
+    >>> needed("numpy", "Naive")
+    """
+    if find_spec(package) is None:
+        raise ModuleNotFoundError(
+            f"{model} needs the package {package}, which is not installed. "
+            "It comes with the extra: pip install 'fracts[classical]'."
+        )

@@ -1,0 +1,204 @@
+"""Linear Gaussian models as one filter: the exact Kalman update for a panel, each series with its own model.
+
+    y[t] = design . x[t] + e[t],    x[t + 1] = transition x[t] + w[t]
+
+The noises e and w may be correlated, so that models with a single source of error (exponential smoothing,
+ARFIMA on its modes) need no extra state. A missing value is a step without correction, a gap is its power.
+What is unknown at the start has an infinite variance of its own matrix, exactly.
+
+Sources: Durbin and Koopman, Time Series Analysis by State Space Methods, 2nd ed. (2012), sections 4.3 and 5.2
+(the diffuse start), in prediction form with correlated noises as in Harvey (1989), section 3.2.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from fracts.forecasts import Forecast
+from fracts.series import Panel, State
+
+Array = NDArray[np.float64]
+
+_KNOWN = 1e-9  # share of the largest diffuse variance below which a direction is known
+
+
+@dataclass(frozen=True)
+class StateSpace:
+    """One model for each series; all variances but `variance` itself are in units of it.
+
+    Parameters
+    ----------
+    transition : (series, k, k).
+    design : (series, k).
+    noise : (series, k, k), covariance of w.
+    cross : (series, k), covariance of w and e.
+    error : (series,), variance of e.
+    variance : (series,), in squared units of the series.
+    start : (series, k), mean of the first state.
+    spread, diffuse : (series, k, k), its covariance, and what infinity multiplies.
+    """
+
+    transition: Array
+    design: Array
+    noise: Array
+    cross: Array
+    error: Array
+    variance: Array
+    start: Array
+    spread: Array
+    diffuse: Array
+
+    @classmethod
+    def stack(cls, machines: Sequence[StateSpace]) -> StateSpace:
+        """Models of single series as one, their states padded with zeros to the largest."""
+        k = max(machine.design.shape[1] for machine in machines)
+        padded = [
+            [
+                np.pad(array, [(0, 0), *((0, k - size) for size in array.shape[1:])])
+                for array in (getattr(machine, field.name) for field in fields(cls))
+            ]
+            for machine in machines
+        ]
+        return cls(*(np.concatenate(arrays) for arrays in zip(*padded, strict=True)))
+
+    def take(self, places: NDArray[np.int64]) -> StateSpace:
+        """The models at `places`, one for each."""
+        if len(places) == len(self.design) and (places == np.arange(len(places))).all():
+            return self
+        return StateSpace(*(getattr(self, field.name)[places] for field in fields(self)))
+
+    def known_start(self) -> StateSpace:
+        """The same models with nothing infinite: what is unknown at the start is what `start` says."""
+        return replace(self, diffuse=np.zeros_like(self.diffuse))
+
+    def empty(self, origin: int = 0) -> State:
+        """The state before any row."""
+        return {
+            "mean": self.start,
+            "spread": self.spread,
+            "diffuse": self.diffuse,
+            "time": np.full(len(self.start), np.nan),
+        }
+
+    def advance(self, state: State, panel: Panel) -> State:
+        """The state after the rows of `panel`, whose times are whole steps."""
+        state, _, _ = self.filter(state, panel)
+        return state
+
+    def filter(self, state: State, panel: Panel) -> tuple[State, Array, Array]:
+        """As `advance`, with the one-step errors (series, rows) and their variances in units of `variance`.
+
+        An error is NaN where there is no value, and where the value only told what was unknown at the start.
+        """
+        mean, spread, diffuse = state["mean"], state["spread"], state["diffuse"]
+        errors = np.full(panel.values.shape, np.nan)
+        variances = np.full(panel.values.shape, np.nan)
+        gaps = np.rint(np.diff(np.append(state["time"][0], panel.times)))
+        for row, gap in enumerate(gaps):
+            if gap > 1:
+                mean, spread, diffuse = self._skip(mean, spread, diffuse, int(gap) - 1)
+            mean, spread, diffuse, errors[:, row], variances[:, row] = self._correct(
+                mean, spread, diffuse, panel.values[:, row]
+            )
+        time = np.full_like(state["time"], panel.times[-1])
+        return {"mean": mean, "spread": spread, "diffuse": diffuse, "time": time}, errors, variances
+
+    def forecast(self, state: State, horizon: int, levels: Array) -> Forecast:
+        """The next `horizon` steps, normal, at quantile `levels`."""
+        means, spreads = self.moments(state, horizon)
+        return Forecast(means, means[..., None] + spreads[..., None] * ndtri(levels))
+
+    def moments(self, state: State, horizon: int) -> tuple[Array, Array]:
+        """Means and standard deviations (series, horizon), in the units of the series.
+
+        A direction that no value has told of yet counts as its start, without variance.
+        """
+        reach = self.design[:, None]  # (series, 1, k): what each state adds to the lead
+        means = np.empty((len(reach), horizon))
+        variances = np.empty_like(means)
+        summed = self.error.copy()
+        for lead in range(horizon):
+            means[:, lead] = (reach @ state["mean"][..., None])[:, 0, 0]
+            variances[:, lead] = summed + _square(reach, state["spread"])
+            summed = summed + _square(reach, self.noise)
+            reach = reach @ self.transition
+        return means, np.sqrt(np.maximum(variances, 0.0) * self.variance[:, None])
+
+    def _skip(self, mean: Array, spread: Array, diffuse: Array, steps: int) -> tuple[Array, Array, Array]:
+        """The state `steps` later without a value, by squaring: the bits of `steps` say which powers."""
+        power, noise = self.transition, self.noise
+        while steps:
+            if steps & 1:
+                mean = (power @ mean[..., None])[..., 0]
+                spread, diffuse = _through(power, spread) + noise, _through(power, diffuse)
+            noise = noise + _through(power, noise)
+            power = power @ power
+            steps >>= 1
+        return mean, spread, diffuse
+
+    def _correct(
+        self, mean: Array, spread: Array, diffuse: Array, values: Array
+    ) -> tuple[Array, Array, Array, Array, Array]:
+        seen = ~np.isnan(values)
+        error = np.where(seen, values - (self.design * mean).sum(axis=1), 0.0)
+        reach = (spread @ self.design[..., None])[..., 0]
+        variance = (self.design * reach).sum(axis=1) + self.error
+        moved = (self.transition @ reach[..., None])[..., 0] + self.cross
+        usable = seen & (variance > 0)
+        gain = np.where(usable[:, None], moved / np.where(usable, variance, 1.0)[:, None], 0.0)
+        after = _through(self.transition, spread) + self.noise - gain[..., None] * moved[:, None]
+        if diffuse.any():
+            unknown, gain, after, diffuse = self._learn_start(diffuse, seen, gain, moved, variance, after)
+            usable &= ~unknown
+        mean = (self.transition @ mean[..., None])[..., 0] + gain * error[:, None]
+        after = (after + after.swapaxes(1, 2)) / 2
+        return mean, after, diffuse, np.where(usable, error, np.nan), np.where(usable, variance, np.nan)
+
+    def _learn_start(
+        self,
+        diffuse: Array,
+        seen: NDArray[np.bool_],
+        gain: Array,
+        moved: Array,
+        variance: Array,
+        after: Array,
+    ) -> tuple[NDArray[np.bool_], Array, Array, Array]:
+        """Gain and covariances where the value tells something of infinite variance."""
+        reach = (diffuse @ self.design[..., None])[..., 0]
+        infinite = (self.design * reach).sum(axis=1)
+        unknown = seen & (infinite > _KNOWN * np.abs(diffuse).max(axis=(1, 2)))
+        first = (self.transition @ reach[..., None])[..., 0] / np.where(unknown, infinite, 1.0)[:, None]
+        corrected = _through(self.transition, diffuse)
+        left = corrected - first[..., None] * first[:, None] * infinite[:, None, None]
+        left[np.abs(left).max(axis=(1, 2)) <= _KNOWN] = 0.0
+        open_loop = after + gain[..., None] * moved[:, None]
+        cross = moved[..., None] * first[:, None]
+        learned = (
+            open_loop
+            - cross
+            - cross.swapaxes(1, 2)
+            + first[..., None] * first[:, None] * variance[:, None, None]
+        )
+        at = unknown[:, None, None]
+        return (
+            unknown,
+            np.where(unknown[:, None], first, gain),
+            np.where(at, learned, after),
+            np.where(at, left, corrected),
+        )
+
+
+def _through(transition: Array, covariance: Array) -> Array:
+    moved: Array = transition @ covariance @ transition.swapaxes(1, 2)
+    return moved
+
+
+def _square(row: Array, matrix: Array) -> Array:
+    """(series,): row matrix row', of row (series, 1, k)."""
+    product: Array = (row @ matrix @ row.swapaxes(1, 2))[:, 0, 0]
+    return product

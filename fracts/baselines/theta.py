@@ -1,0 +1,144 @@
+"""The Theta method: simple exponential smoothing with half the trend as drift."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fracts.base import Forecaster
+from fracts.baselines.each import EachSeries, Fitted, Unfit
+from fracts.baselines.machines import OnMachine, origin_of
+from fracts.baselines.needed import needed
+from fracts.baselines.profile import Profiled, by_place, without_holes
+from fracts.baselines.season import chosen_season
+from fracts.baselines.statespace import StateSpace
+from fracts.series import Panel
+from fracts.timeline import Clock
+
+Array = NDArray[np.float64]
+
+_FEWEST = 5  # values
+
+
+class ThetaFit(NamedTuple):
+    """What Theta learned: weight of the last error, drift of a step, factors or addends of the season."""
+
+    alpha: float
+    drift: float
+    season: Array
+    multiplicative: bool
+
+
+class Theta(EachSeries, OnMachine, Forecaster):
+    """The Theta method, one model a series.
+
+    Parameters
+    ----------
+    horizon : steps that `predict` gives unless told otherwise; any other horizon is as good.
+    season_length : steps in a season; "auto" for the shortest that the calendar implies and the history shows
+        three times; None for no season. A season is taken off only where a test finds one.
+    n_jobs : processes that fit series at once; None is 1, -1 all cores.
+    progress : show a bar while series are fitted.
+    fallback : forecaster of the series that cannot be fitted (constant or too short); None is `Naive`.
+
+    Attributes
+    ----------
+    models_ : dict from series to alpha, drift and season; those that the fallback has are missing.
+    failures_ : dict from the other series to the reason.
+
+    Notes
+    -----
+    The method of Assimakopoulos and Nikolopoulos (2000, International Journal of Forecasting 16), which is
+    exponential smoothing with half the slope of the trend line as drift (Hyndman and Billah, 2003, ibid. 19).
+    Its numbers, the seasonal factors (ratios where all values are positive) and the test are those of
+    statsmodels' `ThetaModel`, for which holes are filled by straight lines. Everything else, `update` without
+    a new fit included, is an exact Kalman filter, to which a missing value is one more step without news. The
+    season does not change after fit.
+
+    Examples
+    --------
+    >>> Theta(2).fit([1.0, 2.0, 2.5, 3.5, 5.0, 5.5, 6.0, 7.5]).predict().round(2)
+    array([7.95, 8.4 ])
+    """
+
+    def __init__(
+        self,
+        horizon: int,
+        *,
+        season_length: int | str | None = "auto",
+        n_jobs: int | None = None,
+        progress: bool = False,
+        fallback: Forecaster | None = None,
+    ) -> None:
+        self.horizon = horizon
+        self.season_length = season_length
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.fallback = fallback
+
+    @property
+    def models_(self) -> dict[Any, ThetaFit]:
+        """Models by series; NotFittedError before fit."""
+        return self._learned_of_series()
+
+    def _fitter(self, clock: Clock, n_steps: int) -> Callable[[Array, int], Fitted]:
+        needed("statsmodels", "Theta")
+        return _Fitter(chosen_season(self.season_length, clock, n_steps), origin_of(clock))
+
+
+@dataclass(frozen=True)
+class _Fitter:
+    season_length: int
+    origin: int
+
+    def __call__(self, values: Array, first: int) -> Fitted:
+        from statsmodels.tsa.forecasting.theta import ThetaModel
+
+        if np.count_nonzero(~np.isnan(values)) < _FEWEST:
+            raise Unfit(f"{np.count_nonzero(~np.isnan(values))} values are too few, {_FEWEST} are needed")
+        if np.nanmax(values) == np.nanmin(values):
+            raise Unfit("its values are constant")
+        seasonal = self.season_length > 1 and len(values) >= 2 * self.season_length
+        filled, scale = without_holes(values), float(np.nanstd(values))
+        model = ThetaModel(
+            filled / scale, period=self.season_length if seasonal else None, deseasonalize=seasonal
+        )
+        result = model.fit()
+        multiplicative = seasonal and model.method.startswith("mul")
+        season = np.full(self.season_length, float(multiplicative))
+        if seasonal:
+            cycle = result.forecast_components(self.season_length)["seasonal"].to_numpy()
+            unit = 1.0 if multiplicative else scale
+            season = by_place(cycle * unit, self.season_length, self.origin + first + len(values))
+        alpha, slope = float(result.params["alpha"]), float(result.params["b0"]) * scale
+        learned = ThetaFit(alpha, slope / 2, season, multiplicative)
+        machine = Profiled(_space(learned), (season[None],), np.array([multiplicative]))
+        panel = machine.without(
+            Panel(values[None], np.arange(float(len(values)))), np.array([self.origin + first])
+        )
+        _, errors, variances = machine.inner.filter(machine.inner.empty(), panel)
+        variance = np.nanmean(errors**2 / variances, axis=1)
+        remark = (
+            "" if variance[0] > (1e-10 * scale) ** 2 else "it fits perfectly, so its intervals have no width"
+        )
+        return Fitted(replace(machine, inner=replace(machine.inner, variance=variance)), learned, remark)
+
+
+def _space(learned: ThetaFit) -> StateSpace:
+    """Exponential smoothing with a fixed drift, the level at the start not known; variance 1."""
+    gain = np.array([[learned.alpha, 0.0]])
+    return StateSpace(
+        np.array([[[1.0, 1.0], [0.0, 1.0]]]),
+        np.array([[1.0, 1.0]]),
+        gain[:, :, None] * gain[:, None],
+        gain,
+        np.ones(1),
+        np.ones(1),
+        np.array([[0.0, learned.drift]]),
+        np.zeros((1, 2, 2)),
+        np.array([[[1.0, 0.0], [0.0, 0.0]]]),
+    )

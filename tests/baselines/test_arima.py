@@ -1,0 +1,106 @@
+"""ARIMA: the order found, the exact filter of statsmodels, holes, and what cannot be fitted."""
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+from statsmodels.tsa.statespace.sarimax import SARIMAX
+
+from fracts import FitWarning
+from fracts.baselines import ARIMA
+from fracts.baselines.arima_fit import Order, plain_differences, seasonal_differences
+
+
+def draw(n=300, seed=0, ar=(), ma=()):
+    noise = np.random.default_rng(seed).normal(size=n + 100)
+    return lfilter(np.append(1.0, ma), np.append(1.0, -np.array(ar)), noise)[100:]
+
+
+@pytest.mark.parametrize("holes", [False, True])
+def test_forecasts_are_those_of_statsmodels_at_the_same_parameters(holes):
+    y = 3 * np.tile([0.0, 4.0, 1.0, -2.0], 30) + draw(120, ar=[0.6]).cumsum()
+    if holes:
+        y[[10, 50, 51, 118]] = np.nan
+    model = ARIMA(6, order=(1, 1, 0), seasonal_order=(0, 1, 1), season_length=4).fit(y[:100])
+    theirs = SARIMAX(y, order=(1, 1, 0), seasonal_order=(0, 1, 1, 4), use_exact_diffuse=True)
+    expected = theirs.smooth(list(model.models_[0].parameters.values())).get_forecast(6)
+    for value in y[100:]:
+        model.learn_one(value)
+    found = model.predict(quantiles=[0.1, 0.9])
+    scale = np.nanstd(y[:100])  # the unit that the parameters are in
+    np.testing.assert_allclose(found[:, 0], expected.predicted_mean, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose((found[:, 2] - found[:, 1]) / 2.5631031 / scale, expected.se_mean, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("y", "order"),
+    [
+        (draw(400, ar=[0.8]), (1, 0, 0)),
+        (draw(400, seed=2, ma=[0.7]), (0, 0, 1)),
+        (draw(400, seed=2).cumsum(), (0, 1, 0)),
+        (draw(400, seed=3).cumsum().cumsum(), (0, 2, 0)),
+    ],
+)
+def test_the_order_that_made_the_series_is_found(y, order):
+    found = ARIMA(1).fit(y).models_[0].order
+    assert (found.p, found.d, found.q) == order
+
+
+def test_differences_are_taken_where_a_walk_or_a_strong_season_wants_them():
+    noise, season = draw(240), np.tile([0.0, 6.0, 2.0, -5.0], 60)
+    assert [plain_differences(y) for y in (noise, noise.cumsum(), noise.cumsum().cumsum())] == [0, 1, 2]
+    assert [seasonal_differences(y, 4) for y in (noise, noise + season)] == [0, 1]
+
+
+def test_a_history_of_one_value_is_forecast_from_the_mean_that_was_learned():
+    y = 1000 + 5 * draw(300, ar=[0.5])
+    model = ARIMA(2, season_length=None).fit(y)
+    assert model.models_[0].order.constant
+    np.testing.assert_allclose(model.apply([1000.0]).predict(), 1000, atol=3)
+
+
+def test_a_seasonal_order_is_searched_too():
+    noise = np.random.default_rng(4).normal(size=400)
+    y = lfilter([1.0], np.append(1.0, [0, 0, 0, -0.7]), noise)[100:]
+    order = ARIMA(4, season_length=4).fit(y).models_[0].order
+    assert (order.P, order.D, order.season_length) == (1, 0, 4) or order.D == 1
+
+
+def test_a_walk_with_a_slope_has_a_constant():
+    y = (draw(300, seed=5) + 0.5).cumsum()
+    model = ARIMA(10).fit(y)
+    assert model.models_[0].order.constant and model.models_[0].order.d == 1
+    slope = np.diff(model.predict()[-2:])[0]
+    assert slope == pytest.approx(0.5, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("y", "reason"),
+    [
+        (np.full(50, 2.0), "its values are constant"),
+        (np.arange(50.0), "its differences are constant"),
+        ([1.0, 3.0, 2.0], "3 values are too few"),
+    ],
+)
+def test_what_cannot_be_fitted_is_naive_with_one_warning(y, reason):
+    with pytest.warns(FitWarning, match=f"ARIMA: series 0: {reason}; Naive forecasts") as said:
+        model = ARIMA(3).fit(y)
+    assert len(said) == 1
+    np.testing.assert_array_equal(model.predict(), y[-1])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"order": (1, 0)}, "order must be three integers"),
+        ({"order": (1, -1, 0)}, "order must be three integers"),
+        ({"order": (1, 3, 0)}, r"order must be at most \(5, 2, 5\), got \(1, 3, 0\)"),
+        ({"seasonal_order": (3, 0, 0)}, "seasonal_order must be at most"),
+    ],
+)
+def test_an_order_out_of_range_is_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        ARIMA(3, **options).fit(np.arange(50.0))
+
+
+def test_an_order_is_written_as_usual():
+    assert str(Order(1, 1, 2, 0, 1, 1, 12, constant=True)) == "ARIMA(1,1,2)(0,1,1)[12] with constant"

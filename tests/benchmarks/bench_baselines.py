@@ -1,0 +1,169 @@
+"""Are the classical models as accurate as those of statsforecast and of R's forecast, and how fast?
+
+    FRACTS_DATA=folder python tests/benchmarks/bench_baselines.py [--series 100]
+
+M4 Hourly (48 steps ahead, season of 24) and M3 Monthly (18 ahead, 12), from `m4_hourly.csv.gz` and
+`m3.csv.gz` in the folder; `--series` takes that many of each, evenly spread, in place of all. Every model is
+fitted to the training part and scored on the rest: MASE, sMAPE, and OWA, which is their mean in units of
+Naive2 (Makridakis, Spiliotis and Assimakopoulos, 2020, International Journal of Forecasting 36(1)).
+
+A peer runs in an environment of its own and is left out where there is none. `STATSFORECAST_PYTHON` names the
+Python of one with statsforecast; `Rscript` on the path is asked for the packages forecast and jsonlite. Times
+are of fitting and forecasting alone; models and peers take turns, a batch of series each, so that a busy
+machine slows all of them. One process, one thread each.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from record import record
+
+from fracts import ARFIMA, ARIMA, ETS, STL, Drift, Ensemble, FitWarning, Naive, SeasonalNaive, Theta
+
+HERE = Path(__file__).parent
+BATCH = 10  # series between two turns
+SETS = {"M4 Hourly": (48, 24), "M3 Monthly": (18, 12)}  # horizon and season
+COUNTERPARTS = {"ETS": "AutoETS", "Theta": "Theta", "ARIMA": "AutoARIMA"}
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
+def models(horizon, season):
+    """Ours, by name."""
+    options = {"season_length": season}
+    return {
+        "Naive": Naive(horizon),
+        "SeasonalNaive": SeasonalNaive(horizon, **options),
+        "Drift": Drift(horizon),
+        "ETS": ETS(horizon, **options),
+        "Theta": Theta(horizon, **options),
+        "ARIMA": ARIMA(horizon, **options),
+        "STL + ETS": STL(horizon, ETS(horizon, season_length=None), season_lengths=season),
+        "STL + ARFIMA(1,d,0)": STL(horizon, ARFIMA(horizon, p=1), season_lengths=season),
+        "ETS, Theta, ARIMA": Ensemble(horizon, [ETS(horizon, **options), Theta(horizon, **options),
+                                                ARIMA(horizon, **options)], how="median"),
+    }  # fmt: skip
+
+
+def load(name):
+    """Training parts and what came, as lists of arrays."""
+    folder = Path(os.environ["FRACTS_DATA"])
+    table = pd.read_csv(folder / ("m4_hourly.csv.gz" if name == "M4 Hourly" else "m3.csv.gz"))
+    if name == "M3 Monthly":
+        table = table[table["freq"] == "monthly"]
+    ids = table["unique_id"].unique()
+    if "--series" in sys.argv:
+        count = int(sys.argv[sys.argv.index("--series") + 1])
+        ids = ids[np.linspace(0, len(ids) - 1, min(count, len(ids))).astype(int)]
+    parts = table[table["unique_id"].isin(ids)].groupby(["unique_id", "split"], sort=False)["y"]
+    series = {key: values.to_numpy(dtype=float) for key, values in parts}
+    return [series[name, "train"] for name in ids], [series[name, "test"] for name in ids]
+
+
+def ours(model, histories):
+    """Forecasts and seconds of one of our models."""
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        forecasts = [model.fit(y).predict() for y in histories]
+    return forecasts, time.perf_counter() - start
+
+
+def peer(command, model, histories, horizon, season):
+    """Forecasts and seconds that a peer in another process tells of itself."""
+    task = {"model": model, "horizon": horizon, "season": season, "series": [y.tolist() for y in histories]}
+    done = subprocess.run(
+        command,
+        input=json.dumps(task),
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | ONE_THREAD,
+    )
+    told = json.loads(done.stdout.splitlines()[-1])
+    return [np.array(forecast, dtype=float) for forecast in told["forecasts"]], told["seconds"]
+
+
+def peers():
+    """Commands of the peers there are."""
+    found = {}
+    if python := os.environ.get("STATSFORECAST_PYTHON"):
+        found["statsforecast"] = [python, str(HERE / "peers" / "statsforecast_peer.py")]
+    asked = ["Rscript", "-e", "library(forecast); library(jsonlite)"]
+    try:
+        if subprocess.run(asked, capture_output=True, check=False).returncode == 0:
+            found["R forecast"] = ["Rscript", str(HERE / "peers" / "forecast_peer.R")]
+    except FileNotFoundError:
+        pass
+    return found
+
+
+def naive2(y, horizon, season):
+    """The last value, seasonally adjusted by ratios where a test at 90 % finds a season."""
+    from statsmodels.tsa.seasonal import seasonal_decompose
+    from statsmodels.tsa.stattools import acf
+
+    correlation = acf(y, nlags=season, fft=True)[1:]
+    limit = 1.645 * np.sqrt((1 + 2 * np.sum(correlation[:-1] ** 2)) / len(y))
+    factors = np.ones(season)
+    if len(y) >= 2 * season and abs(correlation[-1]) > limit and y.min() > 0:
+        factors = seasonal_decompose(y, model="mul", period=season).seasonal[:season]
+    steps = np.arange(len(y), len(y) + horizon)
+    return y[-1] / factors[(len(y) - 1) % season] * factors[steps % season]
+
+
+def scores(forecasts, futures, histories, season):
+    """Mean MASE and sMAPE over the series."""
+    mase, smape = [], []
+    for forecast, future, y in zip(forecasts, futures, histories, strict=True):
+        error = np.abs(future - forecast)
+        mase.append(error.mean() / np.abs(y[season:] - y[:-season]).mean())
+        smape.append(200 * np.mean(error / (np.abs(future) + np.abs(forecast))))
+    return np.mean(mase), np.mean(smape)
+
+
+def main():
+    rows = []
+    for name, (horizon, season) in SETS.items():
+        histories, futures = load(name)
+        runs = {("fracts", key): [[], 0.0] for key in models(horizon, season)}
+        runs |= {(who, key): [[], 0.0] for who in peers() for key in COUNTERPARTS}
+        for at in range(0, len(histories), BATCH):
+            batch = histories[at : at + BATCH]
+            for (who, key), run in runs.items():
+                if who == "fracts":
+                    said, seconds = ours(models(horizon, season)[key], batch)
+                else:
+                    said, seconds = peer(peers()[who], COUNTERPARTS[key], batch, horizon, season)
+                run[0] += said
+                run[1] += seconds
+        base = scores([naive2(y, horizon, season) for y in histories], futures, histories, season)
+        print(f"\n{name}: {len(histories)} series; Naive2 MASE {base[0]:.3f}, sMAPE {base[1]:.2f}")
+        print(f"{'who':<14} {'model':<20} {'MASE':>7} {'sMAPE':>7} {'OWA':>6} {'s a series':>11}")
+        for (who, key), (said, seconds) in runs.items():
+            mase, smape = scores(said, futures, histories, season)
+            owa = (mase / base[0] + smape / base[1]) / 2
+            each = seconds / len(histories)
+            print(f"{who:<14} {key:<20} {mase:>7.3f} {smape:>7.2f} {owa:>6.3f} {each:>11.3f}")
+            rows.append(
+                {
+                    "data": name,
+                    "n_series": len(histories),
+                    "who": who,
+                    "model": key,
+                    "mase": mase,
+                    "smape": smape,
+                }
+                | {"owa": owa, "seconds_a_series": round(each, 4)}
+            )
+    record("bench_baselines", rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -18,34 +18,75 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from fracts.checks import check_no_covariates, check_positive_integer, check_row, check_some_value
-from fracts.forecasts import Forecast, Request, request
+from fracts.checks import check_positive_integer, check_row, check_some_value
+from fracts.cohorts import advanced, cohorts, forecast, taken
+from fracts.covariate_checks import check_no_covariates
+from fracts.covariate_reading import Places
+from fracts.covariates import Covariates, learn_covariates
+from fracts.forecasts import QUANTILES, Forecast, Request, request
+from fracts.gaps import check_on_gaps, tell_gaps
+from fracts.reading import Names, Reading, read
+from fracts.rulers import Counts
 from fracts.scores import naive_scale
-from fracts.series import Layout, Panel, State, read
+from fracts.series import Panel, State
 from fracts.timeline import Clock, learn_clock
+from fracts.transforms import Scale, learn_scale
 
 
 class Forecaster(BaseEstimator, ABC):
     """Base of all forecasters: a model fills the four hooks at the end.
 
-    A `y` is a pandas Series or wide DataFrame (a column a series) with dates, periods or integers as index, a
-    1-D array or list, or a 2-D array (time, series). NaN is no value. What comes back is of the same kind.
+    A `y` is a Series, a wide frame (a column a series), a long frame (a row a value, with the columns
+    `unique_id`, `ds` and `y`, or without the first), rows under a MultiIndex of names and stamps, a 1-D array
+    or list, or a 2-D array (time, series); frames are of pandas, polars or Arrow. Stamps are dates, periods
+    or integers. NaN and null are no value. What comes back is of the same kind.
+
+    An `X` holds covariates, a column each, as a frame with the stamps of `y`, in its index or the column
+    `ds`: the same for all series, or with names, in the index or the column `unique_id`, for each its own.
+    Frames are aligned by stamp and may hold more rows than are looked at. Beside a `y` without stamps `X` is
+    a 2-D array, row by row.
     """
 
     horizon: int
+    past_only: Sequence[Any] = ()
+    lower: float | None = None
+    transform: Any = None
     series_ids_: list[Any]
     freq_: str | None
     _learned: Sequence[str] = ()  # names of the attributes that the last fit set
+    _takes_covariates = False
+    _covariates: Covariates
+    _transform: Scale
     _state: State
-    _count: int
+    _counts: Counts  # (series,), of the last row of each
 
-    def fit(self, y: Any, X: None = None) -> Self:
+    def fit(
+        self,
+        y: Any,
+        X: Any = None,
+        *,
+        id_col: str = "unique_id",
+        time_col: str = "ds",
+        target_col: str = "y",
+        freq: str | int | None = None,
+        base_step: Any = None,
+        on_gaps: str = "decay",
+    ) -> Self:
         """Learn from the history `y`, forgetting any earlier fit.
 
         Parameters
         ----------
-        y : (time,) or (time, series), a container as the class describes it.
-        X : None.
+        y : (time,) or (time, series), a container as the class describes it. The series of a long frame may
+            start and end where they like; each is forecast from its own last row.
+        X : covariates of these rows, as the class describes them; None for none. Numbers, or texts and
+            categories, whose levels are learned here. A value may be missing only where `y` has none.
+        id_col, time_col, target_col : columns of a long frame; `time_col` also of the stamps of a wide polars
+            or Arrow frame, where the only column of dates needs no name.
+        freq : the grid of the stamps in the spelling of pandas ("15min", "W-WED", "ME") or of polars ("15m",
+            "1mo"), an integer for integers. None finds it: the coarsest calendar that all stamps lie on.
+        base_step : says that time is real, in steps of this length: a timedelta, or a text such as "1s"; an
+            integer for integers. Where no grid fits the step is the median distance.
+        on_gaps : "decay", the memory decays over a step without a row; "error" refuses such a history.
 
         Returns
         -------
@@ -53,8 +94,10 @@ class Forecaster(BaseEstimator, ABC):
 
         Raises
         ------
-        TypeError : `X` is given; `y`, its values or its index are of a kind that is not read.
-        ValueError : a parameter is out of range; `y` is empty, infinite or unordered; a series has no value.
+        TypeError : `y`, `X`, their values or stamps are of a kind that is not read; `X` is given to a model
+            that makes nothing of it.
+        ValueError : a parameter is out of range; `y` is empty, infinite or unordered, has a stamp twice or
+            off the grid, or lacks a column; a series has no value; `X` lacks a value, or has one twice.
 
         Examples
         --------
@@ -62,10 +105,13 @@ class Forecaster(BaseEstimator, ABC):
         >>> Naive(2).fit([1.0, 3.0, 2.0]).series_ids_
         [0]
         """
-        check_no_covariates(X)
+        if not self._takes_covariates:
+            check_no_covariates(X, type(self).__name__)
+        check_on_gaps(on_gaps)
         fresh = type(self)(**self.get_params(deep=False))
         given = set(vars(fresh))
-        fresh._learn(y)
+        fresh._names, fresh._on_gaps = Names(id_col, time_col, target_col), on_gaps
+        fresh._learn(read(y, fresh._names), X, freq, base_step)
         fresh._learned = [name for name in vars(fresh) if name not in given]
         for name in self._learned:
             delattr(self, name)
@@ -75,6 +121,7 @@ class Forecaster(BaseEstimator, ABC):
     def predict(
         self,
         horizon: int | None = None,
+        X: Any = None,
         *,
         level: float | Iterable[float] | None = None,
         quantiles: float | Iterable[float] | None = None,
@@ -85,6 +132,7 @@ class Forecaster(BaseEstimator, ABC):
         Parameters
         ----------
         horizon : steps; None for the horizon trained for.
+        X : the covariates known in advance, at these steps; columns in `past_only` are not looked at.
         level : percent of central intervals; 90 adds the columns `load-lo-90` and `load-hi-90`.
         quantiles : between 0 and 1; 0.1 adds the column `load_ql0.1`.
         point : "median" or "mean", in the column of the series, before those added, which ascend.
@@ -92,12 +140,14 @@ class Forecaster(BaseEstimator, ABC):
         Returns
         -------
         A Series, or a DataFrame where there are several series or columns added, on the stamps that follow
-        the cutoff; for arrays what `forecast` returns.
+        the cutoff; of a long frame a long one, `unique_id, ds` and a column named after the model, from the
+        cutoff of each series; for arrays what `forecast` returns.
 
         Raises
         ------
         NotFittedError : before fit.
         ValueError : `horizon`, `level`, `quantiles` or `point` out of range; `level` and `quantiles` at once.
+        TypeError, ValueError : `X` is of another kind than in fit, is missing or lacks a value.
 
         Examples
         --------
@@ -110,12 +160,15 @@ class Forecaster(BaseEstimator, ABC):
         2024-01-05   2.0        0.94        3.06
         """
         wanted = request(level, quantiles, point)
-        table = self._table(horizon, wanted)
-        return self._layout.write(table, wanted.suffixes, self._clock.future(self._count, table.shape[1]))
+        table = self._table(horizon, X, wanted)
+        from_each = self._counts if self._layout.apart else self._counts[:1]
+        stamps = self._clock.future(from_each, table.shape[1])
+        return self._layout.write(table, wanted.suffixes, stamps, type(self).__name__)
 
     def forecast(
         self,
         horizon: int | None = None,
+        X: Any = None,
         *,
         level: float | Iterable[float] | None = None,
         quantiles: float | Iterable[float] | None = None,
@@ -137,16 +190,18 @@ class Forecaster(BaseEstimator, ABC):
         array([[ 3., 20.],
                [ 3., 20.]])
         """
-        table = self._table(horizon, request(level, quantiles, point))
+        table = self._table(horizon, X, request(level, quantiles, point))
         return self._layout.as_array(table)
 
-    def update(self, y: Any, X: None = None) -> Self:
+    def update(self, y: Any, X: Any = None) -> Self:
         """Move on over the rows `y` that follow the cutoff: the state moves, the weights stay.
 
         Parameters
         ----------
-        y : (time,) or (time, series), of the kind given to fit. The rows of an array follow the last one; a
-            wide frame may leave series out, whose time moves on without a value.
+        y : (time,) or (time, series), of the kind given to fit. The rows of an array follow the last one. A
+            frame may leave series out: in a wide one their time moves on without a value, in a long one they
+            stay where they are.
+        X : the covariates of these rows, all columns that fit saw.
 
         Returns
         -------
@@ -157,6 +212,7 @@ class Forecaster(BaseEstimator, ABC):
         NotFittedError : before fit.
         TypeError : `y`, its values or its index are of another kind than in fit.
         ValueError : `y` is empty, infinite or unordered, starts before the cutoff, or has an unknown series.
+        TypeError, ValueError : `X` is of another kind than in fit, is missing or lacks a value.
 
         Examples
         --------
@@ -164,17 +220,18 @@ class Forecaster(BaseEstimator, ABC):
         >>> Naive(2).fit([1.0, 3.0]).update([2.0, 5.0]).predict()
         array([5., 5.])
         """
-        check_no_covariates(X)
-        panel, count = self._continuation(y)
-        self._state, self._count = self._advance(self._state, panel), count
+        panel, _, begin, end, counts = self._continuation(y, X)
+        state = advanced(self._advance, self._state, panel, self._counts, begin, end)
+        self._state, self._counts = state, counts
         return self
 
-    def apply(self, y: Any, X: None = None) -> Self:
+    def apply(self, y: Any, X: Any = None) -> Self:
         """A new estimator: these weights, the state of the history `y` alone, of these or other series.
 
         Parameters
         ----------
         y : (time,) or (time, series), any container that fit takes, on the time grid of fit.
+        X : the covariates of these rows, all columns that fit saw.
 
         Returns
         -------
@@ -186,6 +243,7 @@ class Forecaster(BaseEstimator, ABC):
         TypeError : `y`, its values or its index are of a kind that is not read.
         ValueError : `y` is empty, infinite, out of order or off the grid; a series has no value, or was not
             fitted where each has coefficients of its own.
+        TypeError, ValueError : `X` is of another kind than in fit, is missing or lacks a value.
 
         Examples
         --------
@@ -193,14 +251,14 @@ class Forecaster(BaseEstimator, ABC):
         >>> Naive(2).fit([1.0, 3.0]).apply([7.0, 9.0]).predict()
         array([9., 9.])
         """
-        check_no_covariates(X)
         self._check_fitted()
-        values, index, layout = read(y)
+        reading = read(y, self._names)
         other = copy.copy(self)
-        other._start(other._enter(values, index, layout, self._clock.restarted(index)))
+        counts = other._enter(reading, self._clock.restarted(reading.index))
+        other._start(other._panel(reading.values, reading.index, counts, X), reading)
         return other
 
-    def score(self, y: Any, X: None = None) -> float:
+    def score(self, y: Any, X: Any = None) -> float:
         """Minus the RMSSE of the medians over the continuation `y`: all origins and leads, mean over series.
 
         The scale of each series is the mean squared step of its history. Changes nothing.
@@ -208,7 +266,8 @@ class Forecaster(BaseEstimator, ABC):
         Parameters
         ----------
         y : (time,) or (time, series), as `update` takes it.
-        X : None.
+        X : the covariates of these rows, all columns that fit saw. Every origin is told the true values of
+            those known in advance.
 
         Returns
         -------
@@ -217,7 +276,7 @@ class Forecaster(BaseEstimator, ABC):
         Raises
         ------
         NotFittedError : before fit.
-        TypeError, ValueError : as `update`; `X` is given; a series never moved; `y` holds no value.
+        TypeError, ValueError : as `update`; a series never moved; `y` holds no value.
 
         Examples
         --------
@@ -225,26 +284,25 @@ class Forecaster(BaseEstimator, ABC):
         >>> Naive(1).fit([1.0, 3.0, 5.0]).score([6.0, 5.0])
         -0.5
         """
-        check_no_covariates(X)
-        panel, _ = self._continuation(y)
+        panel, values, begin, end, _ = self._continuation(y, X)
         if not (self._scale > 0).all():
             name = self.series_ids_[int(np.argmin(self._scale > 0))]
             raise ValueError(
                 f"series {name!r} never moved in the history, so errors have no scale. "
                 "Give a history with two different values, or score `predict` yourself with `fracts.scores`."
             )
-        errors = self._errors(panel)
-        if (blank := np.isnan(errors).all(axis=(1, 2))).all():
+        squares = self._squares(panel, values, begin, end)
+        if (blank := np.isnan(squares)).all():
             raise ValueError("y holds no value to score. At least one is needed.")
-        squares = np.nanmean(errors[~blank] ** 2, axis=(1, 2))
-        return -float(np.sqrt(squares / self._scale[~blank]).mean())
+        return -float(np.sqrt(squares[~blank] / self._scale[~blank]).mean())
 
-    def learn_one(self, y: float) -> Self:
+    def learn_one(self, y: float, x: Any = None) -> Self:
         """`update` with the value of the next step of a single series.
 
         Parameters
         ----------
         y : a number, in the units of the series; NaN for none.
+        x : the covariates of that step: {column: value}, or values in the order of `covariates_`.
 
         Returns
         -------
@@ -253,7 +311,8 @@ class Forecaster(BaseEstimator, ABC):
         Raises
         ------
         NotFittedError : before fit.
-        TypeError, ValueError : `y` is no number or infinite; fit saw several series.
+        TypeError, ValueError : `y` is no number or infinite; fit saw several series; `x` is missing or lacks
+            a value.
 
         Examples
         --------
@@ -261,14 +320,16 @@ class Forecaster(BaseEstimator, ABC):
         >>> Naive(1).fit([1.0, 3.0]).learn_one(4.0).predict()
         array([4.])
         """
-        return self.learn_many([y])
+        return self.learn_many([y], x)
 
-    def learn_many(self, values: ArrayLike) -> Self:
+    def learn_many(self, values: ArrayLike, x: Any = None) -> Self:
         """`update` with the values of the next step of every series.
 
         Parameters
         ----------
         values : (series,), in the order of `series_ids_`; NaN for none.
+        x : the covariates of that step: {column: value} or values in the order of `covariates_`, the same for
+            all series; or (series, columns).
 
         Returns
         -------
@@ -279,6 +340,7 @@ class Forecaster(BaseEstimator, ABC):
         NotFittedError : before fit.
         TypeError : `values` are no numbers, or a Series, whose labels would be ignored.
         ValueError : another shape, an infinite value.
+        TypeError, ValueError : `x` is of another kind than in fit, is missing or lacks a value.
 
         Examples
         --------
@@ -287,15 +349,27 @@ class Forecaster(BaseEstimator, ABC):
         array([[ 4., 20.]])
         """
         self._check_fitted()
-        row = check_row(values, self.series_ids_)
-        count = int(self._count + self._clock.step)
-        panel = Panel(row[:, None], self._clock.times(np.array([count])))
-        self._state, self._count = self._advance(self._state, panel), count
+        row = check_row(values, self.series_ids_)[:, None]
+        counts = self._counts + self._clock.step
+        places = self._places(row, counts[:, None])
+        moved = self._transform.forward(row, self.series_ids_, places.stamps[:1])
+        covariates = self._covariates.row(x, places)[:, None]
+        state = self._state
+        if (counts == counts[0]).all():
+            state = self._advance(state, Panel(moved, self._clock.times(counts[:1]), covariates))
+        else:
+            at, begin = np.unique(counts, return_inverse=True)
+            each = (np.repeat(array, at.size, axis=1) for array in (moved, covariates))
+            panel = Panel(next(each), self._clock.times(at), next(each))
+            state = advanced(self._advance, state, panel, counts, begin, begin + 1)
+        self._state, self._counts = state, counts
         return self
 
     @property
     def cutoff_(self) -> Any:
         """The stamp of the last row known, for arrays its number; NotFittedError before fit.
+
+        Of a long frame with names a dict: the stamp of each series.
 
         Examples
         --------
@@ -304,7 +378,11 @@ class Forecaster(BaseEstimator, ABC):
         2
         """
         self._check_fitted()
-        return self._clock.stamp(self._count)
+        if self._layout.apart and not self._layout.flat:
+            return {
+                name: self._clock.stamp(at) for name, at in zip(self.series_ids_, self._counts, strict=True)
+            }
+        return self._clock.stamp(self._counts[0])
 
     @abstractmethod
     def _fit(self, panel: Panel, clock: Clock) -> None:
@@ -320,53 +398,137 @@ class Forecaster(BaseEstimator, ABC):
 
     @abstractmethod
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
-        """The next `horizon` steps seen from the last row of `state`, at ascending levels `quantiles`."""
+        """The next `horizon` steps seen from the last row of `state`, at ascending levels `quantiles`.
 
-    def _learn(self, y: Any) -> None:
+        `state` holds the covariates known in advance besides, as `ahead` (series, at least `self.horizon` and
+        `horizon` steps, numbers).
+        """
+
+    def _learn(self, reading: Reading, X: Any, freq: str | int | None, base_step: Any) -> None:
         check_positive_integer(self.horizon, "horizon")
-        values, index, layout = read(y)
-        panel = self._enter(values, index, layout, learn_clock(index))
+        clock = learn_clock(reading.index, freq, base_step, reading.neighbours)
+        values, index = reading.values, reading.index
+        counts = self._enter(reading, clock)
+        self._covariates = learn_covariates(X, self.past_only, self._places(values, counts))
+        self.covariates_ = list(self._covariates.names)
+        self._transform = learn_scale(self.transform, self.lower, values, self.series_ids_, index)
+        panel = self._panel(values, index, counts, X)
         self._fit(panel, self._clock)
-        self._start(panel)
+        self._start(panel, reading)
 
-    def _enter(self, values: NDArray[np.float64], index: Any, layout: Layout, clock: Clock) -> Panel:
-        """The history as a panel on `clock`, once everything known of it is taken down."""
-        check_some_value(values, layout.ids)
-        counts = clock.counts(index)
-        self._layout, self._clock, self._count = layout, clock, int(counts[-1])
-        self._scale = np.array([naive_scale(row, power=2) for row in values])
-        self.series_ids_, self.freq_ = layout.ids, clock.freq
-        return Panel(values, clock.times(counts))
+    def _enter(self, reading: Reading, clock: Clock) -> Counts:
+        """The rows of a history on `clock`, once everything known of it is taken down."""
+        ids = reading.layout.ids
+        check_some_value(reading.values, ids)
+        counts = clock.counts(reading.index)
+        series, before, after = reading.pairs(counts)
+        tell_gaps(clock, before, after, series, ids, self._on_gaps)
+        self._layout, self._clock, self._counts = reading.layout, clock, counts[reading.last]
+        self._scale = np.array([naive_scale(row, power=2) for row in reading.values])
+        self.series_ids_, self.freq_ = ids, clock.freq
+        return counts
 
-    def _start(self, panel: Panel) -> None:
-        self._state = self._advance(self._empty_state(len(panel.values)), panel)
+    def _places(self, values: NDArray[np.float64], counts: Counts) -> Places:
+        """Where covariates are wanted: at `counts` (rows,) or (series, rows), where `values` has one."""
+        every = np.broadcast_to(counts, values.shape)
+        needed = ~np.isnan(values)
+        return Places(self.series_ids_, every, self._clock, needed, self._names, self._layout.labelled)
 
-    def _continuation(self, y: Any) -> tuple[Panel, int]:
-        """The rows of `y`, checked to follow the cutoff, and the count of the last."""
+    def _panel(self, values: NDArray[np.float64], index: Any, counts: Counts, X: Any) -> Panel:
+        """Values (series, rows) on the scale of the model, with their covariates."""
+        covariates = self._covariates.history(X, self._places(values, counts))
+        moved = self._transform.forward(values, self.series_ids_, index)
+        return Panel(moved, self._clock.times(counts), covariates)
+
+    def _start(self, panel: Panel, reading: Reading) -> None:
+        empty = self._empty_state(len(panel.values))
+        start = np.zeros(len(panel.values), dtype=np.int64)
+        self._state = advanced(self._advance, empty, panel, start, start, reading.last + 1)
+
+    def _continuation(self, y: Any, X: Any) -> tuple[Panel, NDArray[np.float64], Counts, Counts, Counts]:
+        """The rows of `y`, checked to follow the cutoffs, as a panel and as they are; which of them each
+        series begins and ends with; and the count of its last."""
         self._check_fitted()
-        values, index, layout = read(y, start=self._count + 1)
-        values = self._layout.align(layout, values)
-        counts = self._clock.counts(index)
-        if counts[0] <= self._count:
+        given = read(y, self._names, start=int(self._counts[0]) + 1)
+        places = self._layout.places(given.layout)
+        counts = self._clock.counts(given.index)
+        known = self._counts[places]
+        if (early := np.flatnonzero(counts[given.first] <= known)).size:
+            at = early[0]
             raise ValueError(
-                f"y starts at {index[0]}, but rows up to {self.cutoff_} are known. Stamps must come after "
-                "the cutoff: leave the earlier rows out, or start anew with `apply` or `fit`."
+                f"series {given.layout.ids[at]!r}: y starts at {given.index[given.first[at]]}, but rows up "
+                f"to {self._clock.stamp(known[at])} are known. Stamps must come after the cutoff: leave the "
+                "earlier rows out, or start anew with `apply` or `fit`."
             )
-        return Panel(values, self._clock.times(counts)), int(counts[-1])
+        series, before, after = given.pairs(counts, known)
+        tell_gaps(self._clock, before, after, series, given.layout.ids, self._on_gaps)
+        values = np.full((len(self._counts), len(counts)), np.nan)
+        values[places] = given.values
+        begin = np.searchsorted(counts, self._counts, side="right")
+        if self._layout.apart:
+            end, ends = begin.copy(), self._counts.copy()
+            end[places], ends[places] = given.last + 1, counts[given.last]
+        else:
+            end, ends = np.full_like(begin, len(counts)), np.full_like(self._counts, counts[-1])
+        return self._panel(values, given.index, counts, X), values, begin, end, ends
 
-    def _table(self, horizon: int | None, wanted: Request) -> NDArray[np.float64]:
+    def _table(self, horizon: int | None, X: Any, wanted: Request) -> NDArray[np.float64]:
         self._check_fitted()
         steps = check_positive_integer(self.horizon if horizon is None else horizon, "horizon")
-        return wanted.table(self._forecast(self._state, steps, wanted.asked))
+        state = self._state | {"ahead": self._ahead(X, steps)}
+        mean = wanted.point == "mean"
+        return wanted.table(
+            forecast(lambda part: self._answer(part, steps, wanted.asked, mean=mean), state, self._counts)
+        )
 
-    def _errors(self, panel: Panel) -> NDArray[np.float64]:
-        """(series, rows, horizon): truth minus median, from the cutoff and all rows but the last."""
-        state, medians = self._state, []
+    def _ahead(self, X: Any, steps: int) -> NDArray[np.float64]:
+        """Covariates known in advance (series, steps, numbers), 0 from `steps` to the horizon trained for."""
+        counts = self._counts[:, None] + self._clock.step * np.arange(1, steps + 1, dtype=np.int64)
+        ahead = self._covariates.ahead(X, self._places(np.zeros(counts.shape), counts))
+        return np.pad(ahead, ((0, 0), (0, max(0, self.horizon - steps)), (0, 0)))
+
+    def _answer(
+        self, state: State, steps: int, levels: NDArray[np.float64], *, mean: bool = False
+    ) -> Forecast:
+        """`_forecast` in the units of the series; its mean is right only if asked for."""
+        if self._transform.plain:
+            return self._forecast(state, steps, levels)
+        both = np.union1d(levels, QUANTILES) if mean else levels
+        found = self._forecast(state, steps, both).quantiles
+        quantiles = self._transform.back(found[..., np.isin(both, levels)])
+        means = self._transform.mean(found[..., np.isin(both, QUANTILES)]) if mean else quantiles[..., 0]
+        return Forecast(means, quantiles)
+
+    def _squares(
+        self, panel: Panel, values: NDArray[np.float64], begin: Counts, end: Counts
+    ) -> NDArray[np.float64]:
+        """(series,): mean square of truth minus median over all origins and leads; NaN without a truth."""
+        squares = np.full(len(panel.values), np.nan)
+        for count, cohort in cohorts(self._counts):
+            start = int(begin[cohort[0]])
+            for stop in np.unique(end[cohort]):
+                series = cohort[end[cohort] == stop]
+                if stop > start:
+                    rows = panel.of(series).part(start, int(stop))
+                    truth = values[series, start : int(stop)]
+                    errors = self._errors(taken(self._state, series), rows, truth, count)
+                    blank = np.isnan(errors).all(axis=(1, 2))
+                    squares[series[~blank]] = np.nanmean(errors[~blank] ** 2, axis=(1, 2))
+        return squares
+
+    def _errors(
+        self, state: State, panel: Panel, truth: NDArray[np.float64], count: int
+    ) -> NDArray[np.float64]:
+        """(series, rows, horizon): truth minus median, from the cutoff `count` and all rows but the last."""
+        origins = np.append(self._clock.times(np.array([count])), panel.times)
+        covariates = np.pad(panel.covariates, ((0, 0), (1, 0), (0, 0)))
+        known = Panel(np.pad(truth, ((0, 0), (1, 0)), constant_values=np.nan), origins, covariates)
+        ahead = known.covariates_ahead(self.horizon, self._covariates.n_known)
+        medians = []
         for row in range(len(panel.times)):
-            medians.append(self._forecast(state, self.horizon, np.array([0.5])).quantiles[..., 0])
-            state = self._advance(state, Panel(panel.values[:, row : row + 1], panel.times[row : row + 1]))
-        origins = np.append(self._clock.times(np.array([self._count])), panel.times)
-        known = Panel(np.pad(panel.values, ((0, 0), (1, 0)), constant_values=np.nan), origins)
+            told = state | {"ahead": ahead[:, row]}
+            medians.append(self._answer(told, self.horizon, np.array([0.5])).quantiles[..., 0])
+            state = self._advance(state, panel.part(row, row + 1))
         return known.ahead(self.horizon)[:, :-1] - np.stack(medians, axis=1)
 
     def _check_fitted(self) -> None:

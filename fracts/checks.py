@@ -76,15 +76,6 @@ def _check_open_interval(asked: float | Iterable[float], name: str, top: int, hi
     return sorted({float(value) for value in values if isinstance(value, Real)})
 
 
-def check_no_covariates(X: object) -> None:
-    """TypeError unless `X` is None: the series comes first, and covariates are not taken."""
-    if X is not None:
-        raise TypeError(
-            f"The second argument X came as {type(X).__name__}, but no covariates are taken yet. "
-            "The series comes first and alone: write `fit(y)` and not `fit(X, y)`; `score(y)` likewise."
-        )
-
-
 def check_numbers(values: Any, name: str) -> NDArray[np.float64]:
     """`values` (any shape) as float64; TypeError unless numbers, ValueError for integers too long for it.
 
@@ -94,10 +85,7 @@ def check_numbers(values: Any, name: str) -> NDArray[np.float64]:
     array([1., 2.])
     """
     if values.dtype.kind not in "iuf":
-        raise TypeError(
-            f"{name} holds values of dtype {values.dtype}; numbers are needed, NaN for none. "
-            "Convert first, with `pd.to_numeric(...)` for instance."
-        )
+        raise refused_numbers(name, values.dtype)
     if isinstance(values, pd.Series):
         floats = values.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
@@ -105,6 +93,14 @@ def check_numbers(values: Any, name: str) -> NDArray[np.float64]:
     if values.dtype.kind in "iu" and (np.abs(floats) >= LARGEST_EXACT).any():
         _check_digits(values, floats, name)
     return floats
+
+
+def refused_numbers(name: str, dtype: object) -> TypeError:
+    """The error that values of `dtype` are no numbers."""
+    return TypeError(
+        f"{name} holds values of dtype {dtype}; numbers are needed, NaN for none. "
+        "Convert first, with `pd.to_numeric(...)` for instance."
+    )
 
 
 def _check_digits(integers: Any, floats: NDArray[np.float64], name: str) -> None:
@@ -124,12 +120,23 @@ def check_finite(values: NDArray[np.float64], names: Iterable[object], rows: Any
                 f"series {name!r}: the value at {rows[at[0]]} (row {at[0]}) is {row[at[0]]}. "
                 "Values must be finite; write NaN where there is none."
             )
-        size = np.abs(row)
-        if (at := np.flatnonzero((size > LARGEST) | ((size > 0) & (size < 1 / LARGEST)))).size:
+        if (at := np.flatnonzero(far_off(row))).size:
             raise ValueError(
                 f"series {name!r}: the value at {rows[at[0]]} (row {at[0]}) is {row[at[0]]}; its square is "
                 f"beyond float64. Sizes from {1 / LARGEST:g} to {LARGEST:g} are needed: change the unit."
             )
+
+
+def far_off(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Where `values` are infinite, or so large or small that their squares leave float64.
+
+    Examples
+    --------
+    >>> far_off(np.array([0.0, -3.0, np.nan, np.inf, 1e-200]))
+    array([False, False, False,  True,  True])
+    """
+    size = np.abs(values)
+    return (size > LARGEST) | ((size > 0) & (size < 1 / LARGEST))
 
 
 def check_some_value(values: NDArray[np.float64], names: Iterable[object]) -> None:
@@ -160,12 +167,7 @@ def check_row(values: ArrayLike, names: Sequence[object]) -> NDArray[np.float64]
 
 
 def check_increasing(index: pd.Index[Any]) -> None:
-    """TypeError for several levels of stamps; ValueError at the first missing, repeated or decreasing one."""
-    if isinstance(index, pd.MultiIndex):
-        raise TypeError(
-            f"the index has {index.nlevels} levels, {list(index.names)}; stamps alone are needed. "
-            "Make each series a column with `y.unstack(...)`."
-        )
+    """ValueError at the first missing, repeated or decreasing stamp."""
     if (missing := np.flatnonzero(index.isna())).size:
         raise ValueError(f"the stamp of row {missing[0]} is missing ({index[missing[0]]}). Drop such rows.")
     if (late := np.flatnonzero(index[1:] <= index[:-1])).size:

@@ -20,6 +20,7 @@ from fracts.series import Panel
 
 FOLDS = (0.4, 0.6, 0.8)  # shares of the training time: what follows each is forecast by what ends before it
 PENALTIES = [Penalty(*p) for p in product((0.5, 0.75), (0.0, 0.25), (0.1, 1.0, 10.0, 100.0, 1e3, 1e4))]
+COVARIATE_STRENGTHS = (1.0, 100.0, 1e4, 1e6)
 MIN_HELD_OUT = 20  # held-out forecasts of a lead worth choosing by
 _MIN_SEEN = 10  # values behind a centre and a scale worth regressing on
 _LONG = 4  # horizons in a history whose last horizon can be spared
@@ -35,6 +36,7 @@ class Origins(NamedTuple):
     last_fold: int
     features: Array  # (series, origins, features)
     targets: Array  # (anchors, series, origins, leads)
+    ahead: Array  # (anchors, series, origins, leads, known)
 
 
 class Targets:
@@ -55,8 +57,8 @@ class Targets:
     def after(self, start: int, stop: int) -> Array:
         """(series, rows, horizon) after the rows `start` to `stop`, NaN for none."""
         values, times = self.panel.values, self.panel.times
-        until = np.searchsorted(times, times[stop - 1] + self.horizon + 1)
-        wanted = Panel(values[:, start:until], times[start:until]).ahead(self.horizon)[:, : stop - start]
+        until = int(np.searchsorted(times, times[stop - 1] + self.horizon + 1))
+        wanted = self.panel.part(start, until).ahead(self.horizon)[:, : stop - start]
         rows = np.arange(start, stop)
         silent = np.isnan(values[:, start:stop])
         wanted[silent | (rows < self._begin[:, None]) | (rows >= self._end)] = np.nan
@@ -94,7 +96,8 @@ def origins(memory: LinearMemory, panel: Panel, leads: NDArray[np.int64]) -> Ite
         here, there = folds[walk.rows], last_folds[walk.rows]
         for fold, last_fold in sorted(set(zip(here.tolist(), there.tolist(), strict=True))):
             at = (here == fold) & (there == last_fold)
-            yield Origins(fold, last_fold, walk.features[:, at], around[:, :, at])
+            ahead = walk.ahead[:, :, at][..., leads, :]
+            yield Origins(fold, last_fold, walk.features[:, at], around[:, :, at], ahead)
 
 
 def series_of(group: int, n_groups: int) -> slice:
@@ -112,15 +115,17 @@ class FoldMoments:
     @classmethod
     def of(cls, memory: LinearMemory, panel: Panel, leads: NDArray[np.int64], n_groups: int) -> "FoldMoments":
         """One pass over `panel`."""
-        shape = memory.bank.feature_tau.size, len(memory.anchors), leads.size
+        n_anchors, n_known = len(memory.anchors), memory.covariates.n_known
+        shape = memory.n_features, n_anchors, leads.size, n_known
         parts: dict[tuple[int, int], list[Moments]] = {}
         for part in origins(memory, panel, leads):
             key = part.fold, part.last_fold
             groups = parts.setdefault(key, [Moments.empty(*shape) for _ in range(n_groups)])
             for group, moments in enumerate(groups):
                 series = series_of(group, n_groups)
-                targets = part.targets[:, series].reshape(len(memory.anchors), -1, leads.size)
-                moments.add(part.features[series].reshape(-1, shape[0]), targets)
+                targets = part.targets[:, series].reshape(n_anchors, -1, leads.size)
+                ahead = part.ahead[:, series].reshape(*targets.shape, n_known)
+                moments.add(part.features[series].reshape(-1, shape[0]), targets, ahead)
         return cls(parts, Moments.empty(*shape))
 
     def before(self, fold: int, group: int) -> Moments:
@@ -155,19 +160,36 @@ def choose(
 
     The error is the product over `leads` of the squared error summed over folds and series.
     """
-    errors = np.zeros((len(PENALTIES), len(memory.anchors), leads.size))
+    # What is known ahead is left to the second round: each of its numbers costs as much as all the leads.
+    anchor, penalty = _best(memory.of_the_past(), shares, leads, pooled, PENALTIES)
+    if memory.covariates.n_columns:
+        tried = [penalty._replace(covariates=strength) for strength in COVARIATE_STRENGTHS]
+        anchor, penalty = _best(memory, shares, leads, pooled, tried)
+    return anchor, penalty
+
+
+def _best(
+    memory: LinearMemory,
+    shares: Sequence[Panel],
+    leads: NDArray[np.int64],
+    pooled: bool,
+    penalties: Sequence[Penalty],
+) -> tuple[int, Penalty]:
+    """`choose`, of these `penalties`."""
+    errors = np.zeros((len(penalties), len(memory.anchors), leads.size))
     for share in shares:
         n_groups = 1 if pooled else len(share.values)
         moments = FoldMoments.of(memory, share, leads, n_groups)
         for fold, group in product(range(1, len(FOLDS) + 1), range(n_groups)):
-            errors += _trials(memory, moments.before(fold, group), moments.inside(fold, group))
+            past, present = moments.before(fold, group), moments.inside(fold, group)
+            errors += _trials(memory, past, present, penalties)
     total = np.log(errors).sum(-1)
     penalty, anchor = np.unravel_index(int(total.argmin()), total.shape)
-    return int(anchor), PENALTIES[penalty]
+    return int(anchor), penalties[int(penalty)]
 
 
-def _trials(memory: LinearMemory, past: Moments, present: Moments) -> Array:
+def _trials(memory: LinearMemory, past: Moments, present: Moments, penalties: Sequence[Penalty]) -> Array:
     """Errors on `present` of what is learned from `past`: (penalties, anchors, leads), none of them 0."""
-    errors = [present.squared_error(past.solve(penalty.of(memory.bank))) for penalty in PENALTIES]
+    errors = [present.squared_error(past.solve(memory.penalty(penalty))) for penalty in penalties]
     floor: Array = _ROUNDING * present.square.max(0) + np.finfo(float).tiny
     return np.maximum(np.array(errors), floor)

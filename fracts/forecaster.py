@@ -1,7 +1,7 @@
 """`FracForecaster`: the linear path of `FracRidge` and, on top of it, a selective FRAC network."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -58,6 +58,12 @@ class FracForecaster(Forecaster, Inspection):
     n_heads : plain heads of a layer; each frequency of a season adds one.
     window : rows of a training window. It does not limit the memory.
     max_epochs, learning_rate : of the training, which stops early by held-out time.
+    past_only : columns of `X` that are known up to now and not in advance, as measured weather is.
+    lower : None, or a bound that no value lies below: forecasts, quantiles among them, are cut off there.
+    transform : the scale to work on: None, "log", "log1p", "box-cox", or an increasing scikit-learn
+        transformer of one column, fitted on the values of all series together. Median and quantiles are
+        transformed exactly; `point="mean"` is integrated over the quantiles, since the mean of exp(x) lies
+        above exp of the mean.
     device : "auto" (a GPU where there is one), "cpu" or "cuda", to train on. Weights come back to the CPU.
     random_state : seed of the initial weights and of the windows; None draws one.
     verbose : 1 shows a progress bar of the training, 0 nothing; the logger `fracts` has a record an epoch.
@@ -71,6 +77,7 @@ class FracForecaster(Forecaster, Inspection):
         the linear path on held-out time; the others are silent.
     history_ : list of (epoch, train_loss, held_out_loss); epoch 0 is the linear path.
     device_ : str, trained on.
+    covariates_ : list, the columns of `X`.
 
     Notes
     -----
@@ -85,6 +92,8 @@ class FracForecaster(Forecaster, Inspection):
     (2,)
     """
 
+    _takes_covariates = True
+
     def __init__(
         self,
         horizon: int,
@@ -98,6 +107,9 @@ class FracForecaster(Forecaster, Inspection):
         window: int = 512,
         max_epochs: int = 10,
         learning_rate: float = 2e-3,
+        past_only: tuple[Any, ...] = (),
+        lower: float | None = None,
+        transform: Any = None,
         device: str = "auto",
         random_state: int | None = None,
         verbose: int = 0,
@@ -113,6 +125,9 @@ class FracForecaster(Forecaster, Inspection):
         self.window = window
         self.max_epochs = max_epochs
         self.learning_rate = learning_rate
+        self.past_only = past_only
+        self.lower = lower
+        self.transform = transform
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -122,7 +137,14 @@ class FracForecaster(Forecaster, Inspection):
         check_memory(self.n_modes, self.timescales)
         check_network(self)
         self.season_lengths_ = chosen_season_lengths(self.season_lengths, panel, clock)
-        memory = linear_memory(panel, self.horizon, self.n_modes, self.timescales, self.season_lengths_)
+        memory = linear_memory(
+            panel,
+            self.horizon,
+            self.n_modes,
+            self.timescales,
+            self.season_lengths_,
+            self._covariates.n_known,
+        )
         pooled = is_pooled("auto", panel, memory)
         self._path = fit_linear(panel, memory, self.series_ids_, pooled=pooled)
         self.device_ = _device(self.device)
@@ -164,8 +186,10 @@ class FracForecaster(Forecaster, Inspection):
             (self.timescales[0], self.timescales[1]),
             generator,
             self.window,
+            self._path.memory.covariates.n_columns,
         )
-        head = QuantileHead(self.width, torch.from_numpy(QUANTILES), torch.from_numpy(self._path.errors))
+        levels, errors = torch.from_numpy(QUANTILES), torch.from_numpy(self._path.errors)
+        head = QuantileHead(self.width, levels, errors, self._covariates.n_known, generator)
         return FracNetwork(encoder, head, frequencies).eval()
 
     def _empty_state(self, n_series: int) -> State:
@@ -179,8 +203,7 @@ class FracForecaster(Forecaster, Inspection):
             return self._path.advance(state, panel)
         rows = max(1, _ROWS_AT_ONCE // len(panel.values))
         for start in range(0, panel.times.size, rows):
-            part = Panel(panel.values[:, start : start + rows], panel.times[start : start + rows])
-            state = self._advance_part(self.network_, state, part)
+            state = self._advance_part(self.network_, state, panel.part(start, start + rows))
         return state
 
     def _advance_part(self, network: FracNetwork, state: State, panel: Panel) -> State:
@@ -189,13 +212,14 @@ class FracForecaster(Forecaster, Inspection):
         before = state["time"][0] if np.isfinite(state["time"][0]) else panel.times[0]
         gap = np.diff(panel.times, prepend=before)
         if panel.times.size == 1:
-            return after | encode_row(network, state, u[:, 0], panel.times, gap)
+            return after | encode_row(network, state, u[:, 0], panel.times, gap, panel.covariates[:, 0])
         with torch.no_grad():
             _, encoded = network.encode(
                 torch.from_numpy(u),
                 torch.from_numpy(panel.times).expand(u.shape),
                 torch.from_numpy(gap).expand(u.shape),
                 as_state(state, self.n_layers, network.encoder.nothing.dtype),
+                torch.from_numpy(panel.covariates),
             )
         return after | as_arrays(encoded)
 
@@ -205,7 +229,9 @@ class FracForecaster(Forecaster, Inspection):
     def _read(self, state: State) -> Forecast:
         leads, centre, scale = self._path.read(state)
         errors = self._path.errors[state["group"]]
-        moved = errors if self.network_ is None else head_row(self.network_, state["features"], errors)
+        moved = errors
+        if self.network_ is not None:
+            moved = head_row(self.network_, state["features"], errors, state["ahead"])
         mean = leads + (moved - errors) @ _MEAN_WEIGHTS
         mean = centre[:, None] + scale[:, None] * mean
         quantiles = centre[:, None, None] + scale[:, None, None] * (leads[..., None] + moved)

@@ -1,12 +1,19 @@
 """From features to forecasts: how the network moves and stretches the quantiles of the linear path.
 
 Each lead has a shift and two log stretches, one below and one above the median. All are zero at the start,
-where the forecast is the linear path's; a stretch is positive, so quantiles never cross.
+where the forecast is the linear path's; a stretch is positive, so quantiles never cross. What is known ahead
+of a lead adds to the three: a few non-linear traits of it, each weighed by the features of now.
 """
+
+from itertools import product
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
+from fracts.mixer import linear
+
+TRAITS = 16  # of what is known ahead of a lead
 PARTS = ("stretch", "shift")
 
 
@@ -18,31 +25,59 @@ class QuantileHead(nn.Module):
     width : features of a token.
     levels : (levels,), ascending, with .5 among them.
     errors : (groups, horizon, levels), quantiles of the linear path's held-out errors.
+    n_known : numbers known ahead of each lead.
+    generator : of their initial weights; needed where there are any.
     """
 
     errors: Tensor
     levels: Tensor
 
-    def __init__(self, width: int, levels: Tensor, errors: Tensor) -> None:
+    def __init__(
+        self,
+        width: int,
+        levels: Tensor,
+        errors: Tensor,
+        n_known: int = 0,
+        generator: torch.Generator | None = None,
+    ) -> None:
         super().__init__()
         self.register_buffer("levels", levels.float())
         self.register_buffer("errors", errors.float())
         self.median = int((levels - 0.5).abs().argmin())
         self.out = nn.Linear(width, 3 * errors.shape[1], device="meta").to_empty(device="cpu")
+        self.traits = self.weigh = None
+        if n_known and generator:
+            self.traits = linear(n_known, TRAITS, generator)
+            self.weigh = linear(width, 3 * TRAITS, generator)
         self.silence(*PARTS)
 
     @torch.no_grad()
     def silence(self, *parts: str) -> None:
         """Make parts of the network, some of `PARTS`, add nothing to the linear path."""
-        horizon = self.errors.shape[1]
-        rows = {"shift": slice(0, horizon), "stretch": slice(horizon, 3 * horizon)}
-        for part in parts:
-            self.out.weight[rows[part]] = 0.0
-            self.out.bias[rows[part]] = 0.0
+        layers = [self.out] if self.weigh is None else [self.out, self.weigh]
+        for layer, part in product(layers, parts):
+            shift = layer.out_features // 3
+            rows = slice(0, shift) if part == "shift" else slice(shift, 3 * shift)
+            layer.weight[rows] = 0.0
+            layer.bias[rows] = 0.0
 
-    def forward(self, features: Tensor, group: Tensor) -> Tensor:
-        """features: (batch, ..., width); group: (batch,), whose errors each series takes."""
-        shift, below, above = self.out(features).unflatten(-1, (3, -1)).unbind(-2)
+    @torch.no_grad()
+    def shift_weight(self, lead: int) -> Tensor:
+        """Derivative (width,), in float64, of the shift of `lead` by the features; known covariates at 0."""
+        weight = self.out.weight[lead - 1].double()
+        if self.traits is not None and self.weigh is not None:
+            traits = F.silu(self.traits.bias.double())
+            weight = weight + traits @ self.weigh.weight[:TRAITS].double()
+        return weight
+
+    def forward(self, features: Tensor, group: Tensor, ahead: Tensor | None = None) -> Tensor:
+        """features: (batch, ..., width); group: (batch,), whose errors each series takes; ahead: (batch, ...,
+        horizon, n_known)."""
+        outputs = self.out(features).unflatten(-1, (3, -1))
+        if self.traits is not None and self.weigh is not None:
+            traits = F.silu(self.traits(ahead))  # (batch, ..., horizon, traits)
+            outputs = outputs + self.weigh(features).unflatten(-1, (3, -1)) @ traits.transpose(-1, -2)
+        shift, below, above = outputs.unbind(-2)
         errors = self.errors[group]  # (batch, horizon, levels)
         errors = errors.reshape(errors.shape[0], *(1,) * (features.ndim - 2), *errors.shape[1:])
         centre = errors[..., self.median, None]

@@ -35,7 +35,7 @@ from fracts.series import Panel, State
 UNTRIED = 0, Penalty(0.5, 0.0, 10.0)  # anchor and penalty where no held-out forecast tells
 _ROWS_A_FEATURE = 5  # observations of every series for each coefficient, to give each its own
 _CHOOSING_LEADS = 6  # by which penalty and anchor are chosen
-_LEADS_WITH_HOLES = 32  # solved at once: each has a matrix of its own
+_LEADS_AT_ONCE = 32  # solved where each has a matrix of its own: of holes, of covariates
 _SHARE_NUMBERS = 2**25  # in the matrices of the series solved at once
 
 
@@ -52,12 +52,17 @@ class LinearPath:
     """A fitted linear path. Groups of series share coefficients: one group (pooled) or one a series."""
 
     memory: LinearMemory  # with the chosen anchor alone
-    coefficients: Array  # (groups, features, horizon)
-    held_out: Array  # (groups, folds, features, horizon): learned from what ends before each fold
+    coefficients: Array  # (groups, features + known, horizon)
+    held_out: Array  # (groups, folds, features + known, horizon): learned from what ends before each fold
     errors: Array  # (groups, horizon, quantiles): held-out errors in units of scale
     penalty: Penalty
     ids: tuple[Any, ...]  # of the series fitted
     counts: NDArray[np.int64]  # (groups,), values that each group learned from
+
+    @property
+    def mode_coefficients(self) -> Array:
+        """(groups, features, horizon), those of the series' own modes."""
+        return self.coefficients[:, : self.memory.bank.feature_tau.size]
 
     def empty(self, ids: Sequence[Any]) -> State:
         """State of the series `ids` before any row.
@@ -76,15 +81,16 @@ class LinearPath:
 
     def read(self, state: State) -> Reading:
         """What the path says at the last row: leads (series, horizon)."""
-        features, anchors, centre, scale = self.memory.read(state)
-        return Reading(_leads(features, anchors[0], self.coefficients, state["group"]), centre, scale)
+        features, anchors, ahead, centre, scale = self.memory.read(state)
+        leads = _leads(features, anchors[0], ahead[0], self.coefficients, state["group"])
+        return Reading(leads, centre, scale)
 
     def readings(self, state: State, panel: Panel) -> Reading:
         """What the path says after each row of `panel`: leads (series, time, horizon)."""
-        blocks = [
-            Reading(_leads(w.features, w.anchors[0], self.coefficients, state["group"]), w.centre, w.scale)
-            for w in self.memory.walk(state, panel)
-        ]
+        blocks = []
+        for w in self.memory.walk(state, panel):
+            leads = _leads(w.features, w.anchors[0], w.ahead[0], self.coefficients, state["group"])
+            blocks.append(Reading(leads, w.centre, w.scale))
         return Reading(*(np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)))
 
     def held_out_readings(self, panel: Panel) -> Reading:
@@ -97,7 +103,8 @@ class LinearPath:
             for fold in np.unique(folds[w.rows][folds[w.rows] > 0]):
                 at = folds[w.rows] == fold
                 learned = self.held_out[:, fold - 1]
-                leads[:, at] = _leads(w.features[:, at], w.anchors[0][:, at], learned, state["group"])
+                seen = w.features[:, at], w.anchors[0][:, at], w.ahead[0][:, at]
+                leads[:, at] = _leads(*seen, learned, state["group"])
             blocks.append(Reading(leads, w.centre, w.scale))
         return Reading(*(np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)))
 
@@ -107,7 +114,8 @@ class LinearPath:
         The anchor comes first, as the mode it is: of weight 1, at the period of its season.
         """
         bank, anchor = self.memory.bank, self.memory.anchors[0]
-        real, imaginary = np.split(self.coefficients[:, :, lead - 1], [bank.tau.size], axis=1)
+        of_modes = self.mode_coefficients[:, :, lead - 1]
+        real, imaginary = np.split(of_modes, [bank.tau.size], axis=1)
         weights = real.copy()
         weights[:, bank.frequency > 0] = np.abs(real[:, bank.frequency > 0])
         weights[:, bank.turning] = np.hypot(real[:, bank.turning], imaginary)
@@ -130,7 +138,8 @@ def is_pooled(pooled: str | bool, panel: Panel, memory: LinearMemory) -> bool:
     if isinstance(pooled, bool):
         return pooled or len(panel.values) == 1
     shortest = int((~np.isnan(panel.values)).sum(1).min())
-    return len(panel.values) == 1 or shortest < _ROWS_A_FEATURE * memory.bank.feature_tau.size
+    size = memory.n_features + memory.covariates.n_known
+    return len(panel.values) == 1 or shortest < _ROWS_A_FEATURE * size
 
 
 def fit_linear(panel: Panel, memory: LinearMemory, ids: Sequence[Any], *, pooled: bool) -> LinearPath:
@@ -154,19 +163,27 @@ def fit_linear(panel: Panel, memory: LinearMemory, ids: Sequence[Any], *, pooled
         anchor, penalty = choose(memory, shares, tried[spread], pooled) if tried.size else UNTRIED
         memory = memory.leaning_on(anchor)
         leads = np.arange(memory.horizon)
-        batches = np.array_split(leads, -(-leads.size // _LEADS_WITH_HOLES)) if holes else [leads]
-        solved = [_solve(memory, share, penalty.of(memory.bank), batches, pooled) for share in shares]
+        in_parts = holes or memory.covariates.n_known
+        batches = np.array_split(leads, -(-leads.size // _LEADS_AT_ONCE)) if in_parts else [leads]
+        solved = [_solve(memory, share, memory.penalty(penalty), batches, pooled) for share in shares]
         coefficients, held_out, errors = (np.concatenate(parts) for parts in zip(*solved, strict=True))
     values = (~np.isnan(panel.values)).sum(1)
     seen = values.sum(keepdims=True) if pooled else values
     return LinearPath(memory, coefficients, held_out, errors, penalty, tuple(ids), seen)
 
 
-def _leads(features: Array, anchor: Array, coefficients: Array, group: NDArray[np.int64]) -> Array:
-    """Forecasts (series, ..., horizon) from features (series, ..., features) of series of each `group`."""
-    own = coefficients[0] if len(coefficients) == 1 else coefficients[group]
-    fitted = features.reshape(len(group), -1, features.shape[-1]) @ own
+def _leads(
+    features: Array, anchor: Array, ahead: Array, coefficients: Array, group: NDArray[np.int64]
+) -> Array:
+    """Forecasts (series, ..., horizon) from features (series, ..., features) of series of each `group`, and
+    from covariates `ahead` (series, ..., horizon, known)."""
+    own, n = coefficients[:1] if len(coefficients) == 1 else coefficients[group], features.shape[-1]
+    fitted = features.reshape(len(group), -1, n) @ own[:, :n]
     leads: Array = anchor + fitted.reshape(anchor.shape)
+    if ahead.shape[-1]:
+        weights = own[:, n:].swapaxes(1, 2)  # (series or 1, horizon, known)
+        by_row = ahead.reshape(len(group), -1, *ahead.shape[-2:])
+        leads += (by_row * weights[:, None]).sum(-1).reshape(anchor.shape)
     return leads
 
 
@@ -176,9 +193,12 @@ def _moves(panel: Panel) -> bool:
 
 def _shares(panel: Panel, memory: LinearMemory) -> list[Panel]:
     """The series, as many at once as there is room for matrices of their own."""
-    size = memory.bank.feature_tau.size**2 * 2 * (len(FOLDS) + 1)
-    n_shares = -(-len(panel.values) * size // _SHARE_NUMBERS)
-    return [Panel(v, panel.times) for v in np.array_split(panel.values, min(n_shares, len(panel.values)))]
+    known = memory.covariates.n_known
+    tied = len(memory.anchors) * _CHOOSING_LEADS * known * (memory.n_features + known)
+    size = (memory.n_features**2 + tied) * 2 * (len(FOLDS) + 1)
+    n_shares = min(-(-len(panel.values) * size // _SHARE_NUMBERS), len(panel.values))
+    parts = np.array_split(np.arange(len(panel.values)), n_shares)
+    return [Panel(panel.values[part], panel.times, panel.covariates[part]) for part in parts]
 
 
 def _solve(
@@ -205,7 +225,9 @@ def _held_out_errors(memory: LinearMemory, panel: Panel, held_out: Array) -> lis
             continue
         for group, coefficients in enumerate(held_out):
             series = series_of(group, len(held_out))
-            error = part.targets[0, series] - part.features[series] @ coefficients[part.fold - 1]
+            learned, n = coefficients[part.fold - 1], part.features.shape[-1]
+            error = part.targets[0, series] - part.features[series] @ learned[:n]
+            error -= (part.ahead[0, series] * learned[n:].T).sum(-1)
             errors[group].append(error.reshape(-1, memory.horizon))
     return [np.concatenate(found) for found in errors]
 

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from fracts.kernels import frac_scan
+from fracts.kernels.scan import by_triton, scan
 from fracts.memory import mode_timescales
-from fracts.mode_weights import KNOTS, mode_scores, read_weights, write_weights
+from fracts.mode_weights import KNOTS, LEAST, mode_scores, read_weights, write_weights
 
 
 class Tokens(NamedTuple):
@@ -92,28 +92,38 @@ class FracMixer(nn.Module):
         value: (batch, time, width), what is written, by a linear map without bias.
         gate: (batch, time, width), what sets the controls.
         """
-        step, read, write, rate, to_read, to_write = self._controls(gate)
-        step, rate = F.softplus(step), torch.exp(rate)  # 1 at the start
-        c = read_weights(to_read, read, self.scores[0])
-        b = write_weights(to_write, write, self.scores[1], step, rate, self.rates, tokens.observed)
-        decay, hold = _held(step * rate, tokens.observed, state.hold)
         v = self._values(value, tokens.wave)
-        usual = self._usual_decay()
-        y, modes = frac_scan(
-            c, b, tokens.gap[..., None] * (decay / usual), usual[:, None] * self.rates, v, state.modes
-        )
+        raw = self.controls(gate)
+        with torch.autocast(v.device.type, enabled=False):  # times and weights keep their digits
+            c, b, pace = self._weights(raw.to(self.rates.dtype), tokens.observed, v.dtype)
+            decay, hold = _held(pace, tokens.observed, state.hold)
+            usual = self._usual_decay()
+            steps, rates = tokens.gap[..., None] * (decay / usual), usual[:, None] * self.rates
+            y, modes = scan(c, b, steps, rates, v, state.modes)
         y = self._to_now(y, tokens.wave)
         y = _Gated.apply(y, self.gate(gate).view_as(y))  # type: ignore[no-untyped-call]
         return self.out(y.flatten(-2)), MixerState(modes, hold)
 
-    def _controls(self, gate: Tensor) -> tuple[Tensor, ...]:
+    def _weights(self, raw: Tensor, observed: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+        """Weights of reading and of writing (batch, time, heads, modes) in `dtype`, and decay a step at
+        timescale 1, (batch, time, heads); raw: the controls."""
+        if by_triton(raw):
+            from fracts.kernels.scan_triton_weights import weights_triton
+
+            return weights_triton(raw, self.scores, self.rates, observed, LEAST, dtype)
+        step, read, write, rate, to_read, to_write = self._apart(raw)
+        step, rate = F.softplus(step), torch.exp(rate)  # 1 at the start
+        c = read_weights(to_read, read, self.scores[0])
+        b = write_weights(to_write, write, self.scores[1], step, rate, self.rates, observed)
+        return c.to(dtype), b.to(dtype), step * rate
+
+    def _apart(self, controls: Tensor) -> tuple[Tensor, ...]:
         """Step, order of reading, order of writing and rate, raw, (batch, time, heads) each; contents of
         reading and of writing, (batch, time, heads, knots)."""
         heads = self.n_heads + self.n_frequencies
-        controls = self.controls(gate)
         # Each in memory of its own: torch is slow on numbers that lie apart.
-        raw = controls[..., : 4 * heads].unflatten(-1, (4, heads)).movedim(-2, 0).contiguous()
-        contents = controls[..., 4 * heads :].unflatten(-1, (2, heads, -1)).movedim(-3, 0).contiguous()
+        raw = torch.unflatten(controls[..., : 4 * heads], -1, (4, heads)).movedim(-2, 0).contiguous()
+        contents = torch.unflatten(controls[..., 4 * heads :], -1, (2, heads, -1)).movedim(-3, 0).contiguous()
         return *raw.unbind(), *contents.unbind()
 
     def _usual_decay(self) -> Tensor:
@@ -130,7 +140,7 @@ class FracMixer(nn.Module):
         n_plain = 2 * self.n_heads * self.channels
         plain = values[..., :n_plain].unflatten(-1, (self.n_heads, 2 * self.channels))
         seasonal = values[..., n_plain:].unflatten(-1, (self.n_frequencies, self.channels))
-        cos, sin = wave[..., 0, None], wave[..., 1, None]  # (batch, time, frequencies, 1)
+        cos, sin = wave.to(values.dtype)[..., None].unbind(-2)  # (batch, time, frequencies, 1) each
         return torch.cat([plain, torch.cat([seasonal * cos, seasonal * sin], -1)], -2)
 
     def _to_now(self, y: Tensor, wave: Tensor) -> Tensor:
@@ -138,7 +148,7 @@ class FracMixer(nn.Module):
         if not self.n_frequencies:
             return y
         along, across = y[..., self.n_heads :, :].chunk(2, -1)
-        cos, sin = wave[..., 0, None], wave[..., 1, None]
+        cos, sin = wave.to(y.dtype)[..., None].unbind(-2)
         now = torch.cat([cos * along + sin * across, sin * along - cos * across], -1)
         return torch.cat([y[..., : self.n_heads, :], now], -2)
 

@@ -20,6 +20,7 @@ from fracts.memory import power_law_weights
 KNOTS = 4  # of the content, over the log timescale
 BASIS = 9  # functions of the exponent that a log weight is a sum of
 EXPONENTS = 0.02, 2.0  # the longest and the shortest memory that a token may ask for
+LEAST = math.log(EXPONENTS[0])  # log exponent
 
 
 def read_weights(content: Tensor, order: Tensor, scores: Tensor) -> Tensor:
@@ -82,7 +83,8 @@ class _Written(torch.autograd.Function):
         observed: Tensor,
     ) -> Tensor:
         weights = _weights(content, log_exponent, scores)
-        if not observed.all():
+        # The answer of a GPU would have to be waited for; a compiler has none.
+        if observed.is_cuda or torch.compiler.is_compiling() or not observed.all():
             weights.mul_(observed[..., None, None])
         written = _gain(step, rate, rates).mul_(weights)
         ctx.save_for_backward(weights, written, step, rate, rates, log_exponent, scores)
@@ -124,7 +126,7 @@ def _gain(step: Tensor, rate: Tensor, rates: Tensor) -> Tensor:
 
 def _log_exponent(order: Tensor) -> Tensor:
     """Logarithm of the exponent 2 * sigmoid(order)."""
-    return (math.log(2) - F.softplus(-order)).clamp(min=math.log(EXPONENTS[0]))
+    return (math.log(2) - F.softplus(-order)).clamp(min=LEAST)
 
 
 def exponent_basis(log_exponent: Tensor) -> Tensor:

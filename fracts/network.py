@@ -25,18 +25,28 @@ class FracNetwork(nn.Module):
         self.register_buffer("frequencies", torch.from_numpy(frequencies / (2 * np.pi)))  # turns a step
 
     def forward(
-        self, u: Tensor, times: Tensor, gap: Tensor, group: Tensor, state: EncoderState | None = None
+        self,
+        u: Tensor,
+        times: Tensor,
+        gap: Tensor,
+        group: Tensor,
+        covariates: Tensor | None = None,
+        ahead: Tensor | None = None,
     ) -> tuple[Tensor, EncoderState]:
-        """Quantiles (batch, time, horizon, levels) and the state after the last row."""
-        features, state = self.encode(u, times, gap, state or self.encoder.empty(len(u)))
-        return self.head(features, group), state
+        """Quantiles (batch, time, horizon, levels) from the first row on, and the state after the last.
+
+        ahead: (batch, time, horizon, known), where covariates are known in advance.
+        """
+        features, state = self.encode(u, times, gap, self.encoder.empty(len(u)), covariates)
+        return self.head(features, group, ahead), state
 
     def encode(
-        self, u: Tensor, times: Tensor, gap: Tensor, state: EncoderState
+        self, u: Tensor, times: Tensor, gap: Tensor, state: EncoderState, covariates: Tensor | None = None
     ) -> tuple[Tensor, EncoderState]:
         """Features (batch, time, width) and the state after the last row.
 
         u: (batch, time), standardised, NaN where missing.  times, gap: (batch, time), steps, float64.
+        covariates: (batch, time, columns), where there are any.
         """
         dtype = self.encoder.nothing.dtype
         observed = ~u.isnan()
@@ -44,7 +54,8 @@ class FracNetwork(nn.Module):
         angle = 2 * np.pi * torch.remainder(times[..., None] * self.frequencies.double(), 1.0)
         wave = torch.stack([angle.cos(), angle.sin()], -1).to(dtype)
         tokens = Tokens(observed, gap.to(dtype), wave)
-        features, state = self.encoder(torch.where(observed, u, 0.0).to(dtype), tokens, state)
+        beside = None if covariates is None else covariates.to(dtype)
+        features, state = self.encoder(torch.where(observed, u, 0.0).to(dtype), tokens, state, beside)
         return features, state
 
 

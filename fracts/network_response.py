@@ -30,14 +30,16 @@ _SEEN = 10  # values behind a centre and a scale worth an impulse
 
 
 def typical_rows(panel: Panel) -> Panel:
-    """The last rows of a few evenly spread series, a row a step: NaN where there is no value."""
+    """The last rows of a few evenly spread series, a row a step: NaN, and covariates of 0, for none."""
     chosen = np.unique(np.linspace(0, len(panel.values) - 1, _SERIES).astype(np.int64))
     steps = np.rint(panel.times - panel.times[-1]).astype(np.int64)
     size = min(1 - int(steps[0]), _ROWS)
     inside = steps > -size
     values = np.full((chosen.size, size), np.nan)
     values[:, steps[inside] - 1] = panel.values[np.ix_(chosen, inside)]
-    return Panel(values, panel.times[-1] + np.arange(1.0 - size, 1.0))
+    covariates = np.zeros((chosen.size, size, panel.covariates.shape[-1]))
+    covariates[:, steps[inside] - 1] = panel.covariates[np.ix_(chosen, inside)]
+    return Panel(values, panel.times[-1] + np.arange(1.0 - size, 1.0), covariates)
 
 
 @torch.no_grad()
@@ -46,8 +48,9 @@ def network_response(network: FracNetwork, scaler: Scaler, rows: Panel, lags: In
 
     The mean over impulses spread over `rows` but for their first quarter, more of them for shorter lags. NaN
     beyond half the rows, where no impulse was followed so far, and everywhere if there are too few values.
+    Covariates known in advance stand at their mean.
     """
-    read = network.head.out.weight[lead - 1].double()
+    read = network.head.shift_weight(lead)
     if not read.any():
         return np.zeros(lags.size)
     network = copy.deepcopy(network).double()
@@ -57,15 +60,17 @@ def network_response(network: FracNetwork, scaler: Scaler, rows: Panel, lags: In
     ready = ~np.isnan(u) & (weight >= _SEEN)
     longest = rows.times.size // 2  # whatever the lags, or one would change the weight of another
     begins = _impulses(len(u), rows.times.size, longest)
-    states, still = _states_before(network, u, rows.times, [begin for begin, _ in begins], read)
+    seen = Panel(u, rows.times, rows.covariates)
+    states, still = _states_before(network, seen, [begin for begin, _ in begins], read)
 
     total, count = np.zeros(longest), np.zeros(longest)
     for (begin, length), state in zip(begins, states, strict=True):
-        window = slice(begin, begin + length)
+        window, part = slice(begin, begin + length), seen.part(begin, begin + length)
         # From its row on the value moves the centre too, and so every number that the network sees.
         moved = -np.exp(-np.arange(length) / scaler.timescale) / np.maximum(weight[:, window], 1.0)
         moved[:, 0] += 1.0
-        features, _ = _encode(network, u[:, window] + _PUSH * moved, rows.times[window], state)
+        pushed = Panel(part.values + _PUSH * moved, part.times, part.covariates)
+        features, _ = _encode(network, pushed, state)
         answer = ((features @ read).numpy() - still[:, window]) / _PUSH
         total[:length] += answer[ready[:, begin]].sum(0)
         count[:length] += ready[:, begin].sum()
@@ -88,19 +93,20 @@ def _impulses(n_series: int, n_rows: int, longest: int) -> list[tuple[int, int]]
 
 
 def _states_before(
-    network: FracNetwork, u: Array, times: Array, begins: list[int], read: Tensor
+    network: FracNetwork, seen: Panel, begins: list[int], read: Tensor
 ) -> tuple[list[EncoderState], Array]:
     """State before each of the rows `begins`, ascending, and the shift (series, rows) at every row."""
-    state, states, shifts = network.encoder.empty(len(u)), [], []
-    for begin, end in itertools.pairwise([0, *begins, u.shape[1]]):
+    state, states, shifts = network.encoder.empty(len(seen.values)), [], []
+    for begin, end in itertools.pairwise([0, *begins, seen.times.size]):
         if end > begin:
-            features, state = _encode(network, u[:, begin:end], times[begin:end], state)
+            features, state = _encode(network, seen.part(begin, end), state)
             shifts.append((features @ read).numpy())
         states.append(state)
     return states[:-1], np.concatenate(shifts, axis=1)
 
 
-def _encode(network: FracNetwork, u: Array, times: Array, state: EncoderState) -> tuple[Tensor, EncoderState]:
+def _encode(network: FracNetwork, seen: Panel, state: EncoderState) -> tuple[Tensor, EncoderState]:
     """Features (series, rows, width) of standardised rows a step apart, and the state after them."""
-    clock = torch.from_numpy(times).expand(u.shape)
-    return network.encode(torch.from_numpy(u), clock, torch.ones_like(clock), state)
+    clock = torch.from_numpy(seen.times).expand(seen.values.shape)
+    u, covariates = torch.from_numpy(seen.values), torch.from_numpy(seen.covariates)
+    return network.encode(u, clock, torch.ones_like(clock), state, covariates)

@@ -25,7 +25,9 @@ Array = NDArray[np.floating]
 _LOWEST = math.log(EXPONENTS[0])
 
 
-def encode_row(network: FracNetwork, state: State, u: Array, time: Array, gap: Array) -> State:
+def encode_row(
+    network: FracNetwork, state: State, u: Array, time: Array, gap: Array, covariates: Array | None = None
+) -> State:
     """The state after one row, in the dtype of the network; `state` itself is left as it was.
 
     Parameters
@@ -33,6 +35,7 @@ def encode_row(network: FracNetwork, state: State, u: Array, time: Array, gap: A
     state : arrays as `as_arrays` writes them.
     u : (batch,), standardised, NaN where missing.
     time, gap : (batch,) or (1,), steps, float64.
+    covariates : (batch, columns), where there are any.
 
     Notes
     -----
@@ -61,8 +64,12 @@ def encode_row(network: FracNetwork, state: State, u: Array, time: Array, gap: A
     u = np.where(seen, u[:, None], 0.0).astype(dtype)
     size = np.abs(u)
     even = np.concatenate([np.log1p(size), 1 / (1 + u * u), np.exp(-size)], -1)
-    value = x = np.where(seen, u @ encoder.embed.weight.T, encoder.nothing[0])
-    gate = _silu(np.where(seen, _linear(encoder.even, even), encoder.nothing[1]))
+    x, gate = u @ encoder.embed.weight.T, _linear(encoder.even, even)
+    if covariates is not None and covariates.shape[1]:
+        beside = covariates.astype(dtype) @ encoder.beside.weight.T
+        x, gate = x + beside[:, : x.shape[1]], gate + beside[:, x.shape[1] :]
+    value = x = np.where(seen, x, encoder.nothing[0])
+    gate = _silu(np.where(seen, gate, encoder.nothing[1]))
     after: State = {}
     for i, (mixer, (norm, widen, _, narrow)) in enumerate(zip(encoder.mixers, encoder.blocks, strict=True)):
         modes, hold = f"layer_{i}_modes", f"layer_{i}_hold"
@@ -74,17 +81,25 @@ def encode_row(network: FracNetwork, state: State, u: Array, time: Array, gap: A
     return after | {"features": value}
 
 
-def head_row(network: FracNetwork, features: Array, errors: NDArray[np.float64]) -> NDArray[np.float64]:
+def head_row(
+    network: FracNetwork, features: Array, errors: NDArray[np.float64], ahead: Array | None = None
+) -> NDArray[np.float64]:
     """Quantiles (batch, horizon, levels) in units of scale.
 
-    features: (batch, width).  errors: (batch, horizon, levels), those of the linear path.
+    features: (batch, width).  errors: (batch, horizon, levels), those of the linear path.  ahead: (batch,
+    horizon, known), where covariates are known in advance.
     """
     head = _mirrored(network).head
-    outputs = _linear(head.out, features).astype(np.float64).reshape(len(features), 3, -1, 1)
-    shift, below, above = outputs.swapaxes(0, 1)  # (batch, horizon, 1) each
+    outputs = _linear(head.out, features).reshape(len(features), 3, -1)
+    if ahead is not None and ahead.shape[-1]:
+        traits = _silu(_linear(head.traits, ahead.astype(features.dtype)))
+        weights = _linear(head.weigh, features).reshape(len(features), 3, -1)
+        outputs = outputs + weights @ traits.swapaxes(-1, -2)
+    shift, below, above = outputs.astype(np.float64)[..., None].swapaxes(0, 1)  # (batch, horizon, 1) each
     centre = errors[..., head.median, None]
     stretch = np.exp(np.where(head.levels < 0.5, below, above))
-    return shift + centre + (errors - centre) * stretch
+    quantiles: NDArray[np.float64] = shift + centre + (errors - centre) * stretch
+    return quantiles
 
 
 class _Row(NamedTuple):

@@ -32,6 +32,8 @@ def extended(
     """Forecast of leads 1..horizon at `levels`: the `trained` ones as they are, later ones from paths.
 
     The draws have a seed of their own, alike for all series: the same state gives the same forecast.
+    Covariates known in advance are read from the `ahead` of `state`, (series, horizon, known); others keep
+    their last value.
 
     Examples
     --------
@@ -46,7 +48,8 @@ def extended(
             [0. , 1.8],
             [0. , 2.2]]])
     """
-    now = read(state)
+    ahead = state.get("ahead", np.empty((len(state["time"]), horizon, 0)))
+    now = read(state | {"ahead": ahead[:, :trained]})
     known = Forecast(now.mean[:, :horizon], interpolate_quantiles(now.quantiles[:, :horizon], levels))
     if horizon <= trained:
         return known
@@ -54,14 +57,19 @@ def extended(
     n_series = len(now.mean)
     draws = np.random.default_rng(0)
     paths = {name: np.repeat(array, N_PATHS, axis=0) for name, array in state.items()}
-    last = read(paths)
+    ahead = np.repeat(ahead, N_PATHS, axis=0)
+    last = read(paths | {"ahead": ahead[:, :trained]})
     for step in range(horizon - trained):
         if step % trained == 0:
             level = np.tile(_strata(draws), n_series)
             share = interpolate_quantiles(np.eye(len(QUANTILES)), level)  # (quantiles, paths)
             drawn = np.einsum("phq,qp->hp", last.quantiles, share)  # (trained, paths)
-        paths = advance(paths, Panel(drawn[step % trained, :, None], paths["time"][:1] + 1.0))
-        last = read(paths)
+        row = ahead[:, step]
+        if "covariates" in paths:  # those not known in advance stay as they were seen last
+            row = np.concatenate([row, paths["covariates"][:, row.shape[1] :]], axis=1)
+        times = paths["time"][:1] + 1.0
+        paths = advance(paths, Panel(drawn[step % trained, :, None], times, row[:, None]))
+        last = read(paths | {"ahead": ahead[:, step + 1 : step + 1 + trained]})
         means.append(last.mean[:, -1].reshape(n_series, N_PATHS).mean(1)[:, None])
         quantiles.append(_mixture(last.quantiles[:, -1].reshape(n_series, -1), levels)[:, None])
     return Forecast(np.concatenate(means, axis=1), np.concatenate(quantiles, axis=1))

@@ -13,7 +13,9 @@ import numpy as np
 
 from fracts.anchor import SeasonSlots
 from fracts.bank import Complex, ModeBank
+from fracts.covariate_memory import N_MODES, CovariateMemory
 from fracts.memory import mode_timescales
+from fracts.regression import Penalty
 from fracts.scaling import Array, Scaler
 from fracts.seasons import strongest_frequencies
 from fracts.series import Panel, State
@@ -30,6 +32,7 @@ class Walk(NamedTuple):
     rows: slice
     features: Array  # (series, rows, features)
     anchors: Array  # (anchors, series, rows, horizon)
+    ahead: Array  # (anchors, series, rows, horizon, known), covariates less what each anchor saw of them
     centre: Array  # (series, rows)
     scale: Array  # (series, rows)
     state: State  # after the last row
@@ -46,60 +49,105 @@ class LinearMemory:
     scaler: Scaler
     anchors: tuple[SeasonSlots | None, ...]
     horizon: int
+    covariates: CovariateMemory
+
+    @property
+    def n_features(self) -> int:
+        """Numbers read of the past of a series, those of its covariates among them."""
+        return self.bank.feature_tau.size + self.covariates.n_features
+
+    def penalty(self, penalty: Penalty) -> Array:
+        """Penalty on the square of each coefficient: (features + known,)."""
+        past = penalty.covariates * self.covariates.feature_tau ** (2 * penalty.decay)
+        ahead = np.full(self.covariates.n_known, penalty.covariates)
+        return np.concatenate([penalty.of(self.bank), past, ahead])
+
+    def of_the_past(self) -> "LinearMemory":
+        """The same memory, where no covariate is known in advance."""
+        return replace(self, covariates=replace(self.covariates, n_known=0))
 
     def leaning_on(self, anchor: int) -> "LinearMemory":
         """The same memory with one of its anchors alone."""
-        return replace(self, anchors=(self.anchors[anchor],))
+        return replace(self, anchors=(self.anchors[anchor],), covariates=self.covariates.leaning_on(anchor))
 
     def empty(self, n_series: int) -> State:
         """State before any row."""
         slots = {k: a.empty(n_series) for k, a in self._slots()}
         time = {"time": np.full(n_series, np.nan)}
-        return time | {"sums": self.scaler.empty(n_series), "modes": self.bank.empty(n_series)} | slots
+        own = {"sums": self.scaler.empty(n_series), "modes": self.bank.empty(n_series)}
+        return time | own | slots | self.covariates.empty(n_series)
 
     def advance(self, state: State, panel: Panel) -> tuple[State, Array, Array]:
         """State after the rows of `panel`, and centre and scale (series, rows); `state` is left alone."""
         blocks = []
         for rows in self._blocks(panel):
-            part = Panel(panel.values[:, rows], panel.times[rows])
+            part = panel.part(rows.start, rows.stop)
             slots = {k: a.advance(state[k], part.values, part.times) for k, a in self._slots()}
-            _, sums, after = self._block(state, part)
-            state = state | after | slots
+            steps = self._steps(state, part)
+            _, sums, after = self._block(state, part, steps)
+            state = state | after | slots | self.covariates.advance(state, part, steps)
             blocks.append(sums)
         return state, *self.scaler.read(np.concatenate(blocks, axis=1))
 
     def walk(self, state: State, panel: Panel) -> Iterator[Walk]:
         """Pass over the rows of `panel` from `state`, a block at a time."""
         for rows in self._blocks(panel):
-            part = Panel(panel.values[:, rows], panel.times[rows])
-            modes, sums, after = self._block(state, part)
+            part = panel.part(rows.start, rows.stop)
+            steps = self._steps(state, part)
+            modes, sums, after = self._block(state, part, steps)
             ran = {k: a.run(state[k], part.values, part.times, self.horizon) for k, a in self._slots()}
-            state = state | after | {k: slots for k, (slots, _) in ran.items()}
+            covariates, past, seen = self.covariates.walk(state, part, steps)
+            state = state | after | {k: slots for k, (slots, _) in ran.items()} | covariates
             view = self._view(modes, sums, {k: said for k, (_, said) in ran.items()})
-            yield Walk(rows, *view, state)
+            yield Walk(rows, *self._with(view, past, self._known_ahead(panel, rows) - seen), state)
 
-    def read(self, state: State) -> tuple[Array, Array, Array, Array]:
-        """Features (series, features), anchors (anchors, series, horizon), centre and scale (series,)."""
+    def read(self, state: State) -> tuple[Array, Array, Array, Array, Array]:
+        """Features (series, features), anchors (anchors, series, horizon), covariates ahead (anchors, series,
+        horizon, known), centre and scale (series,).
+
+        Where covariates are known in advance the state holds them as `ahead`, (series, horizon, known).
+        """
         said = {k: a.read(state[k], state["time"][0], self.horizon) for k, a in self._slots()}
-        return self._view(state["modes"], state["sums"], said)
+        return self._with(self._view(state["modes"], state["sums"], said), *self.covariates.read(state))
 
     def _slots(self) -> Iterator[tuple[str, SeasonSlots]]:
         return ((f"slots_{i}", anchor) for i, anchor in enumerate(self.anchors) if anchor)
 
     def _blocks(self, panel: Panel) -> Iterator[slice]:
         n_series, n_rows = panel.values.shape
-        length = int(np.clip(_BLOCK_NUMBERS // (2 * n_series * self.bank.tau.size), 1, _BLOCK_ROWS))
+        numbers = 2 * self.bank.tau.size + len(self.anchors) * self.horizon * self.covariates.n_known
+        length = int(np.clip(_BLOCK_NUMBERS // (n_series * numbers), 1, _BLOCK_ROWS))
         return (slice(start, min(start + length, n_rows)) for start in range(0, n_rows, length))
 
-    def _block(self, state: State, part: Panel) -> tuple[Complex, Array, State]:
-        """Modes and sums after each row of `part`, and the state after the last but for the slots."""
+    @staticmethod
+    def _steps(state: State, part: Panel) -> Array:
         before = part.times[0] if np.isnan(state["time"][0]) else state["time"][0]
-        steps = np.diff(part.times, prepend=before)
+        return np.diff(part.times, prepend=before)
+
+    def _known_ahead(self, panel: Panel, rows: slice) -> Array:
+        """Covariates known in advance after the rows of `panel`: (series, rows, horizon, known)."""
+        n_known, times = self.covariates.n_known, panel.times
+        if not n_known:
+            return np.empty((len(panel.values), rows.stop - rows.start, self.horizon, 0))
+        until = int(np.searchsorted(times, times[rows.stop - 1] + self.horizon + 1))
+        ahead = panel.part(rows.start, until).covariates_ahead(self.horizon, n_known)
+        return ahead[:, : rows.stop - rows.start]
+
+    def _block(self, state: State, part: Panel, steps: Array) -> tuple[Complex, Array, State]:
+        """Modes and sums after each row of `part`, and the state after the last but for the slots."""
         sums = self.scaler.run(state["sums"], part.values, steps)
         modes = self.bank.run(state["modes"], part.values - self.scaler.origin(sums[:, -1:]), steps)
         time = np.full(len(part.values), part.times[-1])
         # Copies: a view would keep the block alive.
         return modes, sums, {"time": time, "sums": sums[:, -1].copy(), "modes": modes[:, -1].copy()}
+
+    @staticmethod
+    def _with(
+        view: tuple[Array, Array, Array, Array], past: Array, ahead: Array
+    ) -> tuple[Array, Array, Array, Array, Array]:
+        """A view of the series and that of its covariates."""
+        features, anchors, centre, scale = view
+        return np.concatenate([features, past], axis=-1), anchors, ahead, centre, scale
 
     def _view(self, modes: Complex, sums: Array, said: dict[str, Array]) -> tuple[Array, Array, Array, Array]:
         """Features, anchors (first axis), centre and scale at the rows of `modes` and `sums`."""
@@ -118,10 +166,16 @@ def linear_memory(
     n_modes: int,
     timescales: tuple[float, float],
     season_lengths: Sequence[int],
+    n_known: int = 0,
 ) -> LinearMemory:
-    """The memory for `panel`: modes on the grid of `timescales`, at the frequencies that stand out in it."""
+    """The memory for `panel`: modes on the grid of `timescales`, at the frequencies that stand out in it.
+
+    n_known: of its covariates, the first ones, that are known in advance.
+    """
     finite = mode_timescales(*timescales, n_modes)[:-1]  # a raw accumulator would have no unit gain
     frequencies = strongest_frequencies(panel.values, panel.times, season_lengths, MAX_FREQUENCIES)
     seasonal = (SeasonSlots(*pair) for pair in product(season_lengths, (0.0, PROFILE_MEMORY)))
     anchors = (None, SeasonSlots(1), *seasonal)
-    return LinearMemory(ModeBank(finite, frequencies), Scaler(timescales[1]), anchors, horizon)
+    spread = np.unique(np.linspace(0, finite.size - 1, N_MODES + 2).astype(int)[1:-1])
+    covariates = CovariateMemory(panel.covariates.shape[-1], n_known, finite[spread], anchors, horizon)
+    return LinearMemory(ModeBank(finite, frequencies), Scaler(timescales[1]), anchors, horizon, covariates)

@@ -3,7 +3,8 @@
 A mode of unit gain and timescale tau is expected to matter like tau**-decay: its coefficient has that
 prior standard deviation, whatever the spread the mode happened to have in the sample (the sample says
 little about modes as slow as itself). Several targets share the moments of the features: one set for every
-anchor, and every lead.
+anchor, and every lead. Covariates known in advance differ from lead to lead; they are few, so they are solved
+for after the features that all leads share, by the complement of Schur.
 """
 
 from collections.abc import Iterable
@@ -24,6 +25,7 @@ class Penalty(NamedTuple):
     ----------
     decay, seasonal_decay : powers of the timescale, for plain modes and for those at a frequency.
     strength : dimensionless, as the number of observations that outweigh the prior of tau = 1.
+    covariates : the strength of covariates, whose prior falls with the timescale like that of plain modes.
 
     Examples
     --------
@@ -34,6 +36,7 @@ class Penalty(NamedTuple):
     decay: float
     seasonal_decay: float
     strength: float
+    covariates: float = 100.0
 
     def of(self, bank: ModeBank) -> Array:
         """Penalty on the square of each coefficient: (features,)."""
@@ -57,21 +60,30 @@ class Moments:
     """
 
     gram: Array  # (features, features)
-    cross: Array  # (anchors, features, leads)
+    tie: Array  # (anchors, leads, features, ahead), of the features and what is known ahead
+    own: Array  # (anchors, leads, ahead, ahead)
+    cross: Array  # (anchors, features + ahead, leads)
     square: Array  # (anchors, leads)
     count: Array  # (leads,)
     missing: dict[int, Array] = field(default_factory=dict)
 
     @classmethod
-    def empty(cls, n_features: int, n_anchors: int, n_leads: int) -> Self:
+    def empty(cls, n_features: int, n_anchors: int, n_leads: int, n_ahead: int = 0) -> Self:
         """No origins yet."""
-        gram, cross = np.zeros((n_features, n_features)), np.zeros((n_anchors, n_features, n_leads))
-        return cls(gram, cross, np.zeros((n_anchors, n_leads)), np.zeros(n_leads))
+        return cls(
+            np.zeros((n_features, n_features)),
+            np.zeros((n_anchors, n_leads, n_features, n_ahead)),
+            np.zeros((n_anchors, n_leads, n_ahead, n_ahead)),
+            np.zeros((n_anchors, n_features + n_ahead, n_leads)),
+            np.zeros((n_anchors, n_leads)),
+            np.zeros(n_leads),
+        )
 
-    def add(self, features: Array, targets: Array) -> None:
+    def add(self, features: Array, targets: Array, ahead: Array | None = None) -> None:
         """Count the origins with features (origins, features) and targets (anchors, origins, leads).
 
-        NaN is no target, alike for all anchors.
+        ahead: (anchors, origins, leads, ahead), what is known ahead of each lead; None for nothing. NaN is no
+        target, alike for all anchors.
         """
         known = ~np.isnan(targets[0])
         used = known.any(1)
@@ -81,17 +93,38 @@ class Moments:
             part = features[~known[:, lead]]
             self.missing[lead] = self.missing.get(lead, 0.0) + part.T @ part
         filled = np.where(known, targets, 0.0)
-        self.cross += features.T @ filled
+        self.cross[:, : features.shape[1]] += features.T @ filled
+        if ahead is not None and ahead[:, used].size:
+            self._add_ahead(features, filled, np.where(known[..., None], ahead[:, used], 0.0))
         self.square += (filled**2).sum(1)
         self.count += known.sum(0)
+
+    def _add_ahead(self, features: Array, targets: Array, ahead: Array) -> None:
+        n_anchors, n_origins, n_leads, n_ahead = ahead.shape
+        flat = ahead.swapaxes(0, 1).reshape(n_origins, -1)
+        tied = (features.T @ flat).reshape(-1, n_anchors, n_leads, n_ahead)
+        self.tie += np.moveaxis(tied, 0, 2)
+        by_lead = ahead.swapaxes(1, 2)  # (anchors, leads, origins, ahead)
+        across = by_lead.swapaxes(2, 3)
+        self.own += across @ by_lead
+        told = across @ targets.swapaxes(1, 2)[..., None]
+        self.cross[:, features.shape[1] :] += told[..., 0].swapaxes(1, 2)
 
     def plus(self, parts: Iterable[Self]) -> Self:
         """These origins and those of `parts`."""
         whole = type(self)(
-            self.gram.copy(), self.cross.copy(), self.square.copy(), self.count.copy(), dict(self.missing)
+            self.gram.copy(),
+            self.tie.copy(),
+            self.own.copy(),
+            self.cross.copy(),
+            self.square.copy(),
+            self.count.copy(),
+            dict(self.missing),
         )
         for part in parts:
             whole.gram += part.gram
+            whole.tie += part.tie
+            whole.own += part.own
             whole.cross += part.cross
             whole.square += part.square
             whole.count += part.count
@@ -100,23 +133,33 @@ class Moments:
         return whole
 
     def solve(self, penalty: Array) -> Array:
-        """Ridge coefficients under the penalty (features,): (anchors, features, leads)."""
-        out = np.empty_like(self.cross)
+        """Ridge coefficients under the penalty (features + ahead,): (anchors, features + ahead, leads)."""
+        out, n = np.empty_like(self.cross), len(self.gram)
         complete = [lead for lead in range(self.count.size) if lead not in self.missing]
         for leads in ([complete] if complete else []) + [[lead] for lead in self.missing]:
-            gram = self._gram_of(leads[0]) + np.diag(penalty)
+            gram = self._gram_of(leads[0]) + np.diag(penalty[:n])
             factor = cho_factor(gram, overwrite_a=True, check_finite=False)
-            right = np.moveaxis(self.cross[:, :, leads], 1, 0)  # (features, anchors, leads)
-            solved = cho_solve(factor, right.reshape(penalty.size, -1), check_finite=False)
-            out[:, :, leads] = np.moveaxis(solved.reshape(right.shape), 0, 1)
+            tie, cross = self.tie[:, leads], self.cross[:, :, leads].swapaxes(1, 2)
+            right = np.moveaxis(np.concatenate([cross[..., :n, None], tie], -1), 2, 0)
+            solved = cho_solve(factor, right.reshape(n, -1), check_finite=False).reshape(right.shape)
+            plain, tied = np.split(np.moveaxis(solved, 0, 2), [1], axis=-1)  # (anchors, leads, features, ...)
+            if tie.shape[-1]:
+                across = tie.swapaxes(2, 3)
+                own = self.own[:, leads] + np.diag(penalty[n:]) - across @ tied
+                ahead = np.linalg.solve(own, cross[..., n:, None] - across @ plain)
+                out[:, n:, leads] = ahead[..., 0].swapaxes(1, 2)
+                plain = plain - tied @ ahead
+            out[:, :n, leads] = plain[..., 0].swapaxes(1, 2)
         return out
 
     def squared_error(self, coefficients: Array) -> Array:
         """Summed squared error of forecasting these origins with `coefficients`: (anchors, leads)."""
-        fitted = np.empty_like(self.square)
+        fitted, n = np.empty_like(self.square), len(self.gram)
         for lead in range(self.count.size):
-            b = coefficients[:, :, lead]
+            b, g = coefficients[:, :n, lead], coefficients[:, n:, lead, None]
             fitted[:, lead] = ((b @ self._gram_of(lead)) * b).sum(1)
+            both = 2 * b[:, None] @ self.tie[:, lead] + g.swapaxes(1, 2) @ self.own[:, lead]
+            fitted[:, lead] += (both @ g)[:, 0, 0]
         error: Array = self.square - 2 * (coefficients * self.cross).sum(1) + fitted
         return error
 

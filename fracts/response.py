@@ -22,7 +22,7 @@ def linear_response(path: LinearPath, state: State, lags: Ints, lead: int) -> Ar
     As though every row held a value; the mean over the series of `state`, which share their coefficients.
     """
     bank, scaler, anchor = path.memory.bank, path.memory.scaler, path.memory.anchors[0]
-    coefficients = path.coefficients[state["group"][0], :, lead - 1]
+    coefficients = path.mode_coefficients[state["group"][0], :, lead - 1]
     age = lags - 1.0
     impulse = -np.expm1(-1 / bank.tau) * np.exp(age[:, None] * (-1 / bank.tau + 1j * bank.frequency))
     response: Array = bank.parts(impulse) @ coefficients

@@ -1,5 +1,7 @@
 """`FracRidge`: linear forecasts from a bank of fractional memories, fitted in closed form."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,12 +35,19 @@ class FracRidge(Forecaster, Inspection):
         tuple, or () for none; in steps.
     pooled : True: one set of coefficients for all series; False: one for each; "auto": one for each where all
         are long enough.
+    past_only : columns of `X` that are known up to now and not in advance, as measured weather is.
+    lower : None, or a bound that no value lies below: forecasts, quantiles among them, are cut off there.
+    transform : the scale to work on: None, "log", "log1p", "box-cox", or an increasing scikit-learn
+        transformer of one column, fitted on the values of all series together. Median and quantiles are
+        transformed exactly; `point="mean"` is integrated over the quantiles, since the mean of exp(x) lies
+        above exp of the mean.
 
     Attributes
     ----------
     season_lengths_ : tuple of int.
     pooled_ : bool.
-    penalty_ : the chosen decay, seasonal_decay and strength.
+    penalty_ : the chosen decay, seasonal_decay and strength, and the strength for covariates.
+    covariates_ : list, the columns of `X`.
 
     Examples
     --------
@@ -46,6 +55,8 @@ class FracRidge(Forecaster, Inspection):
     >>> FracRidge(3, season_lengths=10).fit(y).predict().round(2)
     array([0.  , 0.59, 0.95])
     """
+
+    _takes_covariates = True
 
     def __init__(
         self,
@@ -55,18 +66,31 @@ class FracRidge(Forecaster, Inspection):
         timescales: tuple[float, float] = (1.0, 131072.0),
         season_lengths: str | int | tuple[int, ...] = "auto",
         pooled: str | bool = "auto",
+        past_only: tuple[Any, ...] = (),
+        lower: float | None = None,
+        transform: Any = None,
     ) -> None:
         self.horizon = horizon
         self.n_modes = n_modes
         self.timescales = timescales
         self.season_lengths = season_lengths
         self.pooled = pooled
+        self.past_only = past_only
+        self.lower = lower
+        self.transform = transform
 
     def _fit(self, panel: Panel, clock: Clock) -> None:
         check_memory(self.n_modes, self.timescales)
         check_pooled(self.pooled)
         self.season_lengths_ = chosen_season_lengths(self.season_lengths, panel, clock)
-        memory = linear_memory(panel, self.horizon, self.n_modes, self.timescales, self.season_lengths_)
+        memory = linear_memory(
+            panel,
+            self.horizon,
+            self.n_modes,
+            self.timescales,
+            self.season_lengths_,
+            self._covariates.n_known,
+        )
         self.pooled_ = is_pooled(self.pooled, panel, memory)
         self._path = fit_linear(panel, memory, self.series_ids_, pooled=self.pooled_)
         self.penalty_ = self._path.penalty

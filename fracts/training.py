@@ -109,7 +109,8 @@ def _mean(*losses: Tensor) -> Tensor:
 
 def _losses(network: FracNetwork, window: Window) -> Tensor:
     """Quantile losses (batch, time, horizon), NaN where the truth is unknown."""
-    quantiles, _ = network(window.u, window.times, window.gap, window.group)
+    seen = window.covariates, window.ahead
+    quantiles, _ = network(window.u, window.times, window.gap, window.group, *seen)
     return pinball(quantiles, window.rest, network.head.levels)
 
 

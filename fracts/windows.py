@@ -29,6 +29,8 @@ class Window(NamedTuple):
     gap: Tensor  # (batch, time), steps since the row before, float64
     group: Tensor  # (batch,)
     rest: Tensor  # (batch, time, horizon), targets minus the linear path, NaN where unknown
+    covariates: Tensor  # (batch, time, columns)
+    ahead: Tensor  # (batch, time, horizon, known), covariates known in advance
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,9 @@ class Rest:
     times: NDArray[np.float64]  # (time,)
     group: NDArray[np.int64]  # (series,)
     rest: NDArray[np.float32]  # (series, time, horizon)
+    covariates: NDArray[np.float32]  # (series, time + 1, columns), a row of zeros at the end
+    n_known: int  # the first columns
+    row_ahead: NDArray[np.int64]  # (series or 1, time, horizon), of each lead; the last one for none
 
     @classmethod
     def of(cls, panel: Panel, path: LinearPath) -> "Rest":
@@ -50,18 +55,30 @@ class Rest:
         u = (panel.values - reading.centre) / reading.scale
         wanted = known_targets(panel, path.memory.horizon)
         rest = (wanted - reading.centre[..., None]) / reading.scale[..., None] - reading.leads
-        return cls(u, panel.times, path.empty(path.ids)["group"], rest.astype(np.float32))
+        row, found = panel.rows_ahead(path.memory.horizon)
+        return cls(
+            u,
+            panel.times,
+            path.empty(path.ids)["group"],
+            rest.astype(np.float32),
+            np.pad(panel.covariates, ((0, 0), (0, 1), (0, 0))).astype(np.float32),
+            path.memory.covariates.n_known,
+            np.where(found, row, panel.times.size),
+        )
 
     def window(self, series: NDArray[np.int64], starts: NDArray[np.int64], length: int) -> Window:
         """The stretches of `length` rows from `starts` (batch,) of `series` (batch,)."""
         at = starts[:, None] + np.arange(length)
         times = self.times[at]
+        ahead = self.row_ahead[series[:, None] % len(self.row_ahead), at]  # (batch, length, horizon)
         return Window(
             torch.from_numpy(self.u[series[:, None], at]),
             torch.from_numpy(times),
             torch.from_numpy(np.diff(times, prepend=times[:, :1])),
             torch.from_numpy(self.group[series]),
             torch.from_numpy(self.rest[series[:, None], at]),
+            torch.from_numpy(self.covariates[series[:, None], at]),
+            torch.from_numpy(self.covariates[..., : self.n_known][series[:, None, None], ahead]),
         )
 
 
@@ -98,10 +115,10 @@ class RandomWindows(IterableDataset[Window]):
 def held_out_windows(rest: Rest, start: int, warm_up: int) -> list[Window]:
     """The rows from `start` on, after `warm_up` rows without targets, of evenly spread series.
 
-    As many rows and series as stay within a fixed number of targets.
+    As many rows and series as stay within a fixed number of targets and of covariates ahead of them.
     """
     n_series, n_rows, horizon = rest.rest.shape
-    most = max(1, min(_HELD_OUT_ROWS, _HELD_OUT_TARGETS // horizon))
+    most = max(1, min(_HELD_OUT_ROWS, _HELD_OUT_TARGETS // (horizon * (1 + rest.n_known))))
     begin = max(start - warm_up, 0)
     length = min(n_rows - begin, warm_up + most)
     count = min(max(1, most // length), n_series)

@@ -4,6 +4,7 @@ The one idea: a bank of M exponential memories per head, forgetting over real el
 rate), written and read by the token. README.md has the mathematics.
 """
 
+import importlib.util
 import math
 
 import torch
@@ -30,17 +31,21 @@ def frac_scan(
 
     Returns
     -------
-    y [B, T, H, P] and final state [B, H, M, P], in the one dtype (float32 or float64) of all inputs.
+    y [B, T, H, P] and final state [B, H, M, P]. All are float32, or all float64; or c, b, v and y are
+    bfloat16, the others float32, and sums are in float32.
 
     Raises
     ------
     TypeError
-        An input is no tensor, or the dtypes are neither all float32 nor all float64.
+        An input is no tensor, or the dtypes are not one of these.
     ValueError
-        Shapes or devices disagree, or a step or rate is negative or not finite.
+        Shapes or devices disagree, or a step or rate is negative or not finite. The range is not looked at
+        in a CUDA graph's capture or in `torch.compile`, which cannot wait for the answer.
 
     Notes
     -----
+    On an NVIDIA GPU float32 and bfloat16 run in Triton's kernels, everything else in torch.
+
     The recurrence of a linear state space model with a rank-1 gate; chunked in the manner of the state space
     duality of Dao and Gu (2024, arXiv 2405.21060), with one decay for each mode.
 
@@ -59,26 +64,56 @@ def frac_scan(
     _check(inputs, "BTH")
     if initial_state is None:
         initial_state = v.new_zeros(v.shape[0], *c.shape[2:], v.shape[-1])
+    return scan(c, b, step, rates, v, initial_state)
+
+
+def scan(
+    c: Tensor, b: Tensor, step: Tensor, rates: Tensor, v: Tensor, initial_state: Tensor
+) -> tuple[Tensor, Tensor]:
+    """`frac_scan` of inputs that are known to be right: nothing is checked, a GPU not waited for.
+
+    Examples
+    --------
+    >>> ones = torch.ones(1, 3, 1, 1)
+    >>> y, state = scan(ones, ones, ones[..., 0], torch.zeros(1, 1), ones, torch.zeros(1, 1, 1, 1))
+    >>> y.flatten()
+    tensor([1., 2., 3.])
+    """
+    if by_triton(v):
+        from fracts.kernels.scan_triton import scan_triton  # triton need not be there without a GPU
+
+        return scan_triton(c, b, step, rates, v, initial_state)
+    if v.dtype == torch.bfloat16:
+        y, state = scan_chunked(c.float(), b.float(), step, rates, v.float(), initial_state)
+        return y.to(v.dtype), state
     return scan_chunked(c, b, step, rates, v, initial_state)
 
 
 def frac_step(
-    c: Tensor, b: Tensor, step: Tensor, rates: Tensor, v: Tensor, state: Tensor
+    c: Tensor,
+    b: Tensor,
+    step: Tensor,
+    rates: Tensor,
+    v: Tensor,
+    state: Tensor,
+    *,
+    out: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Output and new state of one token: `frac_scan` without the time axis. `state` itself is left as it was.
+    """Output and new state of one token: `frac_scan` without the time axis.
 
     Parameters
     ----------
     c, b : [B, H, M].  step : [B, H].  rates : [H, M].  v : [B, H, P].  state : [B, H, M, P].
+    out : [B, H, M, P], memory for the new state, `state` itself to move it in place. None: memory of its own.
 
     Returns
     -------
-    y [B, H, P] and the new state [B, H, M, P].
+    y [B, H, P] and the new state [B, H, M, P], of dtypes as in `frac_scan`. Differentiable without `out`.
 
     Raises
     ------
     TypeError, ValueError
-        As `frac_scan`.
+        As `frac_scan`; ValueError too if a gradient is asked for through `out`.
 
     Notes
     -----
@@ -92,8 +127,33 @@ def frac_step(
     >>> y
     tensor([[[1.3679]]])
     """
-    _check({"c": c, "b": b, "step": step, "rates": rates, "v": v, "state": state}, "BH")
-    return scan_step(c, b, step, rates, v, state)
+    inputs = {"c": c, "b": b, "step": step, "rates": rates, "v": v, "state": state}
+    _check(inputs if out is None else inputs | {"out": out}, "BH")
+    learns = torch.is_grad_enabled() and any(x.requires_grad for x in inputs.values())
+    if out is not None and learns:
+        names = ", ".join(name for name, x in inputs.items() if x.requires_grad)
+        raise ValueError(
+            f"out is given, and {names} asks for a gradient. A state moved in place has none. Leave `out` "
+            "away or step within `torch.no_grad()`."
+        )
+    if by_triton(v) and not learns:
+        from fracts.kernels.scan_triton_step import step_triton
+
+        return step_triton(c, b, step, rates, v, state, torch.empty_like(state) if out is None else out)
+    y, moved = scan_step(c.to(state.dtype), b.to(state.dtype), step, rates, v.to(state.dtype), state)
+    return y.to(v.dtype), moved if out is None else out.copy_(moved)
+
+
+def by_triton(v: Tensor) -> bool:
+    """Whether numbers like `v` are for Triton's kernels.
+
+    Examples
+    --------
+    >>> by_triton(torch.ones(1))
+    False
+    """
+    # Builds of torch for other accelerators, and for Windows, come without triton.
+    return v.is_cuda and v.dtype != torch.float64 and importlib.util.find_spec("triton") is not None
 
 
 def _check(inputs: dict[str, Tensor], axes: str) -> None:
@@ -102,20 +162,30 @@ def _check(inputs: dict[str, Tensor], axes: str) -> None:
             raise TypeError(
                 f"{name} is a {type(x).__name__}. It must be a torch tensor. Use `torch.as_tensor({name})`."
             )
+    v = inputs["v"]
     _check_kind(inputs)
     _check_shapes(inputs, axes)
-    _check_range("step", inputs["step"])
-    _check_range("rates", inputs["rates"])
+    if torch.compiler.is_compiling() or (v.is_cuda and torch.cuda.is_current_stream_capturing()):
+        return
+    ranged = {name: inputs[name].detach() for name in ("step", "rates") if inputs[name].numel()}
+    # One answer to wait for, however many the questions.
+    bounds = torch.stack([bound for x in ranged.values() for bound in x.aminmax()]).tolist() if ranged else []
+    for (name, x), low, high in zip(ranged.items(), bounds[::2], bounds[1::2], strict=True):
+        if not (low >= 0 and high < math.inf):
+            _refuse(name, x)
 
 
 def _check_kind(inputs: dict[str, Tensor]) -> None:
     v = inputs["v"]
-    if v.dtype not in (torch.float32, torch.float64):
-        raise TypeError(f"v is {v.dtype}. The scan runs in float32 or float64. Use `v.float()`.")
+    if v.dtype not in (torch.float32, torch.float64, torch.bfloat16):
+        raise TypeError(f"v is {v.dtype}. The scan runs in float32, float64 or bfloat16. Use `v.float()`.")
     for name, x in inputs.items():
-        if x.dtype != v.dtype:
+        # Decays and states know differences that bfloat16 does not.
+        half = v.dtype == torch.bfloat16 and name not in ("c", "b", "v")
+        needed, said = (torch.float32, "torch.float32") if half else (v.dtype, "v.dtype")
+        if x.dtype != needed:
             raise TypeError(
-                f"{name} is {x.dtype}, v is {v.dtype}. All need one dtype. Use `{name}.to(v.dtype)`."
+                f"{name} is {x.dtype}, v is {v.dtype}. {name} must be {needed}. Use `{name}.to({said})`."
             )
         if x.device != v.device:
             raise ValueError(
@@ -125,7 +195,7 @@ def _check_kind(inputs: dict[str, Tensor]) -> None:
 
 def _check_shapes(inputs: dict[str, Tensor], axes: str) -> None:
     layouts = {"c": axes + "M", "v": axes + "P", "b": axes + "M", "step": axes, "rates": "HM"}
-    layouts |= {name: "BHMP" for name in ("initial_state", "state") if name in inputs}
+    layouts |= {name: "BHMP" for name in ("initial_state", "state", "out") if name in inputs}
     sizes: dict[str, int] = {}
     for name, layout in layouts.items():
         shape = list(inputs[name].shape)
@@ -140,13 +210,9 @@ def _check_shapes(inputs: dict[str, Tensor], axes: str) -> None:
         raise ValueError(f"M={sizes['M']} modes and P={sizes['P']} channels. Give at least one of each.")
 
 
-def _check_range(name: str, x: Tensor) -> None:
-    if x.numel() == 0:
-        return
-    low, high = x.detach().aminmax()
-    if not (low >= 0 and high < math.inf):
-        place = (~((x >= 0) & x.isfinite())).nonzero()[0].tolist()
-        raise ValueError(
-            f"{name}{place} is {x[tuple(place)].item()}. All of {name} must be finite and at least 0: time "
-            f"does not run back and memory does not grow. Look at `{name}.isfinite()` and `{name}.min()`."
-        )
+def _refuse(name: str, x: Tensor) -> None:
+    place = (~((x >= 0) & x.isfinite())).nonzero()[0].tolist()
+    raise ValueError(
+        f"{name}{place} is {x[tuple(place)].item()}. All of {name} must be finite and at least 0: time "
+        f"does not run back and memory does not grow. Look at `{name}.isfinite()` and `{name}.min()`."
+    )

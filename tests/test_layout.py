@@ -13,7 +13,7 @@ import fracts
 
 ROOT = Path(fracts.__file__).parents[1]
 ROOMS = ("kernels", "datasets")
-HEAVY = {"torch", "lightning", "pandas", "sklearn", "scipy", "matplotlib", "statsmodels", "optuna"}
+HEAVY = {"torch", "lightning", "pandas", "polars", "sklearn", "scipy", "matplotlib", "statsmodels", "optuna"}
 
 in_a_checkout = pytest.mark.skipif(
     not all((ROOT / room).is_dir() for room in ROOMS),

@@ -50,7 +50,7 @@ def test_any_cutting_gives_one_state_and_one_reading(seed, real, cuts):
     for start, stop in zip([0, *sorted(cuts)], [*sorted(cuts), 300], strict=True):
         state = remembered.advance(state, cut(p, start, stop))[0]
     same(state, whole[-1].state, 100)
-    features, anchors, centre, scale = remembered.read(state)
+    features, anchors, _, centre, scale = remembered.read(state)
     np.testing.assert_allclose(features, whole[-1].features[:, -1], atol=1e-10)
     np.testing.assert_allclose(anchors, whole[-1].anchors[:, :, -1], atol=1e-10)
     np.testing.assert_allclose([centre, scale], [whole[-1].centre[:, -1], whole[-1].scale[:, -1]], rtol=1e-12)
@@ -219,7 +219,7 @@ def test_the_spectrum_has_the_modulus_of_each_turning_mode_and_the_anchor_first(
 def test_leads_solved_in_batches_are_those_solved_at_once(monkeypatch):
     p = panel(seed=5)
     whole = fit_linear(p, memory(p), ("a", "b"), pooled=True)
-    monkeypatch.setattr("fracts.linear._LEADS_WITH_HOLES", 3)
+    monkeypatch.setattr("fracts.linear._LEADS_AT_ONCE", 3)
     batched = fit_linear(p, memory(p), ("a", "b"), pooled=True)
     np.testing.assert_allclose(batched.coefficients, whole.coefficients, atol=1e-12)
     np.testing.assert_allclose(batched.held_out, whole.held_out, atol=1e-12)

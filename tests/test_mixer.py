@@ -248,3 +248,32 @@ def test_states_of_a_batch_do_not_mix(random_weights):
             torch.testing.assert_close(
                 MixerState(state.modes[i : i + 1], state.hold[i : i + 1]), end, rtol=1e-12, atol=1e-13
             )
+
+
+def test_under_autocast_a_layer_keeps_time_and_memory_in_float32(off_by=2e-2):
+    layer = FracMixer(32, 2, 1, 8, (1.0, 1024.0), torch.Generator().manual_seed(0))
+    x, every = torch.randn(2, 20, 32, generator=torch.Generator().manual_seed(1)), torch.ones(2, 20)
+    tokens = Tokens(every.bool(), every, torch.ones(2, 20, 1, 2))
+    want, _ = layer(x, x, tokens, layer.empty(2))
+    with torch.autocast("cpu", torch.bfloat16):
+        y, state = layer(x, x, tokens, layer.empty(2))
+    assert y.dtype == torch.bfloat16 and {part.dtype for part in state} == {torch.float32}
+    assert (y - want).norm() <= off_by * want.norm()
+
+
+# The compiler itself does what torch warns of.
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+def test_a_layer_is_one_graph_for_a_compiler(monkeypatch):
+    """By the op of the GPU, in Triton's interpreter."""
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    room = pytest.importorskip("fracts.kernels.scan_triton")
+    monkeypatch.setattr("fracts.mixer.scan", room.scan_triton)
+    layer = FracMixer(16, 1, 0, 4, (1.0, 64.0), torch.Generator().manual_seed(0))
+    x, every = torch.randn(1, 9, 16, generator=torch.Generator().manual_seed(1)), torch.ones(1, 9)
+    tokens = Tokens(every.bool(), every, torch.ones(1, 9, 0, 2))
+
+    def outputs(x):
+        return layer(x, x, tokens, layer.empty(1))[0]
+
+    compiled = torch.compile(outputs, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(x), outputs(x))

@@ -66,3 +66,23 @@ def test_a_lead_without_any_target_gets_no_weight():
     features, targets, penalty = origins(1, 0.0)
     targets[:, :, 3] = np.nan
     np.testing.assert_allclose(streamed(features, targets).solve(penalty)[:, :, 3], 0, atol=1e-12)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.1, 0.9]))
+@settings(max_examples=15)
+def test_what_is_known_ahead_is_solved_for_beside_the_features_of_the_rows_themselves(seed, missing):
+    features, targets, penalty = origins(seed, missing)
+    rng = np.random.default_rng(seed)
+    ahead, penalty = rng.normal(size=(2, 60, 5, 3)), np.append(penalty, rng.uniform(0.1, 10, 3))
+    moments = Moments.empty(4, 2, 5, 3)
+    for part in np.split(np.arange(60), [13, 40]):
+        moments.add(features[part], targets[:, part], ahead[:, part])
+    solved = Moments.empty(4, 2, 5, 3).plus([moments]).solve(penalty)
+    errors = moments.squared_error(solved)
+    for anchor in range(2):
+        for lead in range(5):
+            rows, target = np.hstack([features, ahead[anchor, :, lead]]), targets[anchor, :, lead]
+            expected = direct(rows, target, penalty)
+            np.testing.assert_allclose(solved[anchor, :, lead], expected, atol=1e-9)
+            square = np.nansum((target - rows @ expected) ** 2)
+            np.testing.assert_allclose(errors[anchor, lead], square, rtol=1e-8, atol=1e-9)

@@ -17,7 +17,7 @@ import one_step
 import probe
 import torch
 from frac import Frac
-from heavy_tail import checked, held_out, new_parser, origin, write_rows
+from heavy_tail import checked, held_out, new_parser, origin, training_data, write_rows
 from variants import CHANGES
 
 N_HEADS, EXPONENT = {"probe": 8, "series": 4}, 0.3
@@ -58,25 +58,32 @@ VARIANTS = {
 }
 
 
-def on_probe(variant, seed, options):
-    """Accuracies at `probe.LENGTHS`."""
+def on_probe(variant, options):
+    """Accuracies at `probe.LENGTHS` of each seed, trained side by side."""
     task = probe.Task("signed", EXPONENT)
     names = {"linear_value": variant.odd_value, "even_gates": variant.even_gates}
     favours = frozenset(name for name, given in names.items() if given)
     make = variant.make(probe.WIDTH, N_HEADS["probe"])
-    draws = torch.Generator().manual_seed(seed)
-    model = probe.Probe("signed", lambda _, generator: make(generator), favours, draws).to(options.device)
-    drawn = task.draw(options.steps * probe.BATCH, probe.TRAINED, (3, seed))
-    data = tuple(x.to(options.device) for x in drawn)
+    models, data = [], []
+    for seed in options.seeds:
+        draws = torch.Generator().manual_seed(seed)
+        model = probe.Probe("signed", lambda _, generator: make(generator), favours, draws)
+        models.append(model.to(options.device))
+        drawn = training_data(task, seed, options.steps)
+        data.append(tuple(x.to(options.device) for x in drawn))
     rate = options.learning_rate
-    probe.train([model], [data], learning_rate=rate, steps=options.steps, compiled=False)
-    tested = (x.to(options.device) for x in held_out(task, options.sequences, "test"))
-    found = probe.accuracies(model, *tested, probe.LENGTHS, compiled=False)
-    return dict(zip(probe.LENGTHS, found, strict=True))
+    probe.train(models, data, learning_rate=rate, steps=options.steps, compiled=False)
+    tested = [x.to(options.device) for x in held_out(task, options.sequences, "test")]
+    found = (probe.accuracies(model, *tested, probe.LENGTHS, compiled=False) for model in models)
+    return [dict(zip(probe.LENGTHS, each, strict=True)) for each in found]
 
 
-def on_series(series, variant, seed, options):
-    """The ratio of errors."""
+def on_series(make_series, variant, options):
+    """The ratio of errors of each seed."""
+    return [_error_ratio(make_series(seed), variant, seed, options) for seed in options.seeds]
+
+
+def _error_ratio(series, variant, seed, options):
     draws = torch.Generator().manual_seed(seed)
     model = one_step.OneStep(
         variant.make(one_step.WIDTH, N_HEADS["series"]),
@@ -95,26 +102,25 @@ def main():
         figure = "right signs at each length" if data == "probe" else "squared error over the rival's"
         print(f"\n{data}: {figure}, mean of {len(options.seeds)} seeds (worst)")
         for name in options.variants:
-            found, rows = [], []
-            for seed in options.seeds:
-                start = time.perf_counter()
-                if data == "probe":
-                    figures = on_probe(VARIANTS[name], seed, options)
-                else:
-                    figures = on_series(SERIES[data](seed), VARIANTS[name], seed, options)
-                seconds = round(time.perf_counter() - start, 1)
-                common = {
-                    **origin(options),
-                    "data": data,
-                    "variant": name,
-                    "steps": options.steps,
-                    "learning_rate": options.learning_rate,
-                    "seed": seed,
-                    "seconds": seconds,
-                }
-                rows += [{**common, "figure": key, "value": round(x, 5)} for key, x in figures.items()]
-                found.append(list(figures.values()))
-            table = np.array(found)
+            start = time.perf_counter()
+            if data == "probe":
+                found = on_probe(VARIANTS[name], options)
+            else:
+                found = on_series(SERIES[data], VARIANTS[name], options)
+            common = {
+                **origin(options),
+                "data": data,
+                "variant": name,
+                "steps": options.steps,
+                "learning_rate": options.learning_rate,
+            }
+            seconds = round((time.perf_counter() - start) / len(options.seeds), 1)
+            rows = [
+                {**common, "seed": seed, "seconds": seconds, "figure": key, "value": round(x, 5)}
+                for seed, figures in zip(options.seeds, found, strict=True)
+                for key, x in figures.items()
+            ]
+            table = np.array([list(figures.values()) for figures in found])
             worst = table.min(0) if data == "probe" else table.max(0)
             cells = [f"{m:.4f} ({w:.4f})" for m, w in zip(table.mean(0), worst, strict=True)]
             print(f"{name:<34} " + "  ".join(cells), flush=True)

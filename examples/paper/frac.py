@@ -35,7 +35,7 @@ class Frac(nn.Module):
     generator : of the initial weights.
     """
 
-    waits_for_device = True  # the scan looks at its steps on the host, so a pass is no CUDA graph
+    periods: Tensor
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Frac(nn.Module):
         generator: torch.Generator,
     ) -> None:
         super().__init__()
-        self.periods = periods
+        self.register_buffer("periods", torch.tensor(periods, dtype=torch.float64))
         self.mixer = FracMixer(width, n_heads, len(periods), n_modes, TIMESCALES, generator)
         if change:
             change(self.mixer)
@@ -69,8 +69,7 @@ class Frac(nn.Module):
     def _tokens(self, value: Tensor, start: int, stop: int) -> Tokens:
         shape, device = value.shape[:2], value.device
         steps = torch.arange(start, stop, dtype=torch.float64, device=device)
-        periods = torch.tensor(self.periods, dtype=torch.float64, device=device)
-        angle = 2 * math.pi * torch.remainder(steps[:, None] / periods, 1.0)
+        angle = 2 * math.pi * torch.remainder(steps[:, None] / self.periods, 1.0)
         wave = torch.stack([angle.cos(), angle.sin()], -1).to(value.dtype)
         return Tokens(
             torch.ones(shape, dtype=torch.bool, device=device),

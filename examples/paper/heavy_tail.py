@@ -17,6 +17,7 @@ import platform
 import subprocess
 import time
 from dataclasses import asdict
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -52,6 +53,13 @@ def maker(name):
     return make
 
 
+@cache
+def training_data(task, seed, steps):
+    """Events and labels (steps * BATCH, TRAINED) of that seed."""
+    return task.draw(steps * BATCH, TRAINED, (3, seed))
+
+
+@cache
 def held_out(task, n_sequences, split):
     """Events (sequences, longest) and the labels of the last steps (sequences, lengths, LAST)."""
     events, labels = task.draw(n_sequences, LENGTHS[-1], (SPLITS[split],))
@@ -64,7 +72,7 @@ def trained(task, name, learning_rate, options):
     for seed in options.seeds:
         draws = torch.Generator().manual_seed(seed)
         model = Probe(task.events, maker(name), frozenset(favours(options)), draws)
-        drawn = task.draw(options.steps * BATCH, TRAINED, (3, seed))
+        drawn = training_data(task, seed, options.steps)
         models.append(model.to(options.device))
         data.append(tuple(x.to(options.device) for x in drawn))
     sizes = {"learning_rate": learning_rate, "steps": options.steps, "compiled": options.compile}

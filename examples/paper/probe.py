@@ -142,8 +142,8 @@ def loss_of(model: nn.Module, events: Tensor, labels: Tensor) -> Tensor:
 class Run:
     """One model in training: AdamW down a cosine.
 
-    On a GPU each has a stream of its own, and a step is captured once, as a graph, where the mixer does not
-    wait for the device: small layers are held back by their launches, and several runs fill the chip.
+    On a GPU each has a stream of its own, and a step is captured once, as a graph: small layers are held back
+    by their launches, and several runs fill the chip.
     """
 
     def __init__(self, model: Probe, learning_rate: float, steps: int, *, compiled: bool) -> None:
@@ -161,8 +161,7 @@ class Run:
         self.events = torch.zeros(BATCH, TRAINED, device=device)
         self.labels = torch.ones_like(self.events)
         self.stream = torch.cuda.Stream() if device.type == "cuda" else None
-        waits = getattr(model.mixer, "waits_for_device", False)
-        self.graph = self._captured() if self.stream and not waits else None
+        self.graph = self._captured() if self.stream else None
 
     def step(self, i: int, events: Tensor, labels: Tensor) -> None:
         """The step `i` from 0, on (BATCH, TRAINED) events and labels."""

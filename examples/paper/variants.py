@@ -28,8 +28,9 @@ def one_order(mixer: FracMixer) -> None:
         mixer.controls.bias[orders] = -NEVER
     free = torch.ones(len(mixer.controls.weight))
     free[orders] = 0.0
-    mixer.controls.weight.register_hook(lambda grad: grad * free.to(grad)[:, None])
-    mixer.controls.bias.register_hook(lambda grad: grad * free.to(grad))
+    mixer.register_buffer("free", free)
+    mixer.controls.weight.register_hook(lambda grad: grad * mixer.free[:, None])
+    mixer.controls.bias.register_hook(lambda grad: grad * mixer.free)
 
 
 def no_write_prior(mixer: FracMixer) -> None:

@@ -3,6 +3,7 @@
 import csv
 import datetime
 import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +13,11 @@ import pandas as pd
 import scipy
 
 HERE = Path(__file__).parent
+RESULTS = HERE / "results"
 
 
-def record(benchmark, rows):
-    """Append `rows` (dicts of the same keys) to the CSV of `benchmark`, unless called with `--no-record`."""
+def record(benchmark, rows, folder=RESULTS):
+    """Append `rows` (dicts of the same keys) to the CSV in `folder`, unless called with `--no-record`."""
     if "--no-record" in sys.argv:
         return
     run = {
@@ -25,7 +27,7 @@ def record(benchmark, rows):
         "python": platform.python_version(),
         **{package.__name__: package.__version__ for package in (np, scipy, pd)},
     }
-    path = HERE / "results" / f"{benchmark}.csv"
+    path = folder / f"{benchmark}.csv"
     path.parent.mkdir(exist_ok=True)
     fresh = not path.exists()
     with path.open("a", newline="") as file:
@@ -45,6 +47,8 @@ def chip():
 
 def commit():
     """Short name of the commit, with a plus where the tree differs from it."""
+    if not shutil.which("git"):
+        return "unknown"
     told = subprocess.run(
         ["git", "describe", "--always", "--dirty=+"], cwd=HERE, capture_output=True, text=True, check=False
     )

@@ -21,6 +21,12 @@ WRONG = {
     "array": ("c", lambda x: x.numpy(), TypeError, r"c is a ndarray.*torch\.as_tensor\(c\)"),
     "integers": ("v", lambda x: x.long(), TypeError, r"v is torch\.int64.*v\.float\(\)"),
     "half": ("v", lambda x: x.half(), TypeError, r"v is torch\.float16"),
+    "rounded": (
+        "v",
+        lambda x: x.bfloat16(),
+        TypeError,
+        r"c is torch\.float64, v is torch\.bfloat16.*c\.to\(v",
+    ),
     "mixed dtypes": ("b", lambda x: x.float(), TypeError, r"b is torch\.float32, v is torch\.float64.*b\.to"),
     "other device": ("step", lambda x: x.to("meta"), ValueError, r"step is on meta, v on cpu"),
     "no time axis": ("c", lambda x: x[0], ValueError, r"c has shape \[6, 3, 5\].*\[B, T, H, M\]"),
@@ -56,6 +62,17 @@ def test_the_step_checks_its_inputs_too(tokens):
         frac_step(**(inputs | {"state": inputs["state"].mT}))
     with pytest.raises(ValueError, match=r"step\[1, 1\] is -1\.0"):
         frac_step(**(inputs | {"step": with_entry(inputs["step"], -1.0)}))
+
+
+def test_bfloat16_keeps_time_and_states_in_float32(tokens, off):
+    inputs = tokens(20, dtype=torch.float32)
+    rounded = inputs | {name: inputs[name].bfloat16() for name in ("c", "b", "v")}
+    y, state = frac_scan(**rounded)
+    want_y, want = frac_scan(**{name: x.float() for name, x in rounded.items()})
+    assert y.dtype == torch.bfloat16 and off(y, want_y) <= 2e-3
+    assert state.dtype == torch.float32 and torch.equal(state, want)
+    with pytest.raises(TypeError, match=r"step is torch\.bfloat16.*must be torch\.float32"):
+        frac_scan(**rounded | {"step": rounded["step"].bfloat16()})
 
 
 def test_inputs_are_left_as_they_were(tokens):

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from fracts.checks import check_positive_integer, check_row, check_some_value
-from fracts.cohorts import advanced, cohorts, forecast, taken
+from fracts.cohorts import advanced, forecast
 from fracts.covariate_checks import check_no_covariates
 from fracts.covariate_reading import Places
 from fracts.covariates import Covariates, learn_covariates
@@ -28,6 +28,7 @@ from fracts.gaps import check_on_gaps, tell_gaps
 from fracts.reading import Names, Reading, read
 from fracts.rulers import Counts
 from fracts.scores import naive_scale
+from fracts.scoring import Continuation, Steps, mean_squares
 from fracts.series import Panel, State
 from fracts.timeline import Clock, learn_clock
 from fracts.transforms import Scale, learn_scale
@@ -43,8 +44,8 @@ class Forecaster(BaseEstimator, ABC):
 
     An `X` holds covariates, a column each, as a frame with the stamps of `y`, in its index or the column
     `ds`: the same for all series, or with names, in the index or the column `unique_id`, for each its own.
-    Frames are aligned by stamp and may hold more rows than are looked at. Beside a `y` without stamps `X` is
-    a 2-D array, row by row.
+    What a series is for good is a column that is constant in it. Frames are aligned by stamp and may hold
+    more rows than are looked at. Beside a `y` without stamps `X` is a 2-D array, row by row.
     """
 
     horizon: int
@@ -220,9 +221,9 @@ class Forecaster(BaseEstimator, ABC):
         >>> Naive(2).fit([1.0, 3.0]).update([2.0, 5.0]).predict()
         array([5., 5.])
         """
-        panel, _, begin, end, counts = self._continuation(y, X)
-        state = advanced(self._advance, self._state, panel, self._counts, begin, end)
-        self._state, self._counts = state, counts
+        rows = self._continuation(y, X)
+        state = advanced(self._advance, self._state, rows.panel, self._counts, rows.begin, rows.end)
+        self._state, self._counts = state, rows.counts
         return self
 
     def apply(self, y: Any, X: Any = None) -> Self:
@@ -255,7 +256,7 @@ class Forecaster(BaseEstimator, ABC):
         reading = read(y, self._names)
         other = copy.copy(self)
         counts = other._enter(reading, self._clock.restarted(reading.index))
-        other._start(other._panel(reading.values, reading.index, counts, X), reading)
+        other._start(other._panel(reading.values, counts, X), reading)
         return other
 
     def score(self, y: Any, X: Any = None) -> float:
@@ -284,14 +285,15 @@ class Forecaster(BaseEstimator, ABC):
         >>> Naive(1).fit([1.0, 3.0, 5.0]).score([6.0, 5.0])
         -0.5
         """
-        panel, values, begin, end, _ = self._continuation(y, X)
+        rows = self._continuation(y, X)
         if not (self._scale > 0).all():
             name = self.series_ids_[int(np.argmin(self._scale > 0))]
             raise ValueError(
                 f"series {name!r} never moved in the history, so errors have no scale. "
                 "Give a history with two different values, or score `predict` yourself with `fracts.scores`."
             )
-        squares = self._squares(panel, values, begin, end)
+        steps = Steps(self._medians, self._advance, self.horizon, self._covariates.n_known)
+        squares = mean_squares(steps, self._state, rows, self._counts, self._clock.times(self._counts))
         if (blank := np.isnan(squares)).all():
             raise ValueError("y holds no value to score. At least one is needed.")
         return -float(np.sqrt(squares[~blank] / self._scale[~blank]).mean())
@@ -352,7 +354,7 @@ class Forecaster(BaseEstimator, ABC):
         row = check_row(values, self.series_ids_)[:, None]
         counts = self._counts + self._clock.step
         places = self._places(row, counts[:, None])
-        moved = self._transform.forward(row, self.series_ids_, places.stamps[:1])
+        moved = self._transform.forward(row, places.told)
         covariates = self._covariates.row(x, places)[:, None]
         state = self._state
         if (counts == counts[0]).all():
@@ -407,12 +409,12 @@ class Forecaster(BaseEstimator, ABC):
     def _learn(self, reading: Reading, X: Any, freq: str | int | None, base_step: Any) -> None:
         check_positive_integer(self.horizon, "horizon")
         clock = learn_clock(reading.index, freq, base_step, reading.neighbours)
-        values, index = reading.values, reading.index
+        values = reading.values
         counts = self._enter(reading, clock)
         self._covariates = learn_covariates(X, self.past_only, self._places(values, counts))
         self.covariates_ = list(self._covariates.names)
-        self._transform = learn_scale(self.transform, self.lower, values, self.series_ids_, index)
-        panel = self._panel(values, index, counts, X)
+        self._transform = learn_scale(self.transform, self.lower, values, self._places(values, counts).told)
+        panel = self._panel(values, counts, X)
         self._fit(panel, self._clock)
         self._start(panel, reading)
 
@@ -434,10 +436,11 @@ class Forecaster(BaseEstimator, ABC):
         needed = ~np.isnan(values)
         return Places(self.series_ids_, every, self._clock, needed, self._names, self._layout.labelled)
 
-    def _panel(self, values: NDArray[np.float64], index: Any, counts: Counts, X: Any) -> Panel:
+    def _panel(self, values: NDArray[np.float64], counts: Counts, X: Any) -> Panel:
         """Values (series, rows) on the scale of the model, with their covariates."""
-        covariates = self._covariates.history(X, self._places(values, counts))
-        moved = self._transform.forward(values, self.series_ids_, index)
+        places = self._places(values, counts)
+        covariates = self._covariates.history(X, places)
+        moved = self._transform.forward(values, places.told)
         return Panel(moved, self._clock.times(counts), covariates)
 
     def _start(self, panel: Panel, reading: Reading) -> None:
@@ -445,9 +448,8 @@ class Forecaster(BaseEstimator, ABC):
         start = np.zeros(len(panel.values), dtype=np.int64)
         self._state = advanced(self._advance, empty, panel, start, start, reading.last + 1)
 
-    def _continuation(self, y: Any, X: Any) -> tuple[Panel, NDArray[np.float64], Counts, Counts, Counts]:
-        """The rows of `y`, checked to follow the cutoffs, as a panel and as they are; which of them each
-        series begins and ends with; and the count of its last."""
+    def _continuation(self, y: Any, X: Any) -> Continuation:
+        """The rows of `y`, checked to follow the cutoffs."""
         self._check_fitted()
         given = read(y, self._names, start=int(self._counts[0]) + 1)
         places = self._layout.places(given.layout)
@@ -470,7 +472,7 @@ class Forecaster(BaseEstimator, ABC):
             end[places], ends[places] = given.last + 1, counts[given.last]
         else:
             end, ends = np.full_like(begin, len(counts)), np.full_like(self._counts, counts[-1])
-        return self._panel(values, given.index, counts, X), values, begin, end, ends
+        return Continuation(self._panel(values, counts, X), values, begin, end, ends)
 
     def _table(self, horizon: int | None, X: Any, wanted: Request) -> NDArray[np.float64]:
         self._check_fitted()
@@ -483,6 +485,8 @@ class Forecaster(BaseEstimator, ABC):
 
     def _ahead(self, X: Any, steps: int) -> NDArray[np.float64]:
         """Covariates known in advance (series, steps, numbers), 0 from `steps` to the horizon trained for."""
+        if X is None and not self._covariates.known:
+            return np.empty((len(self._counts), max(steps, self.horizon), 0))
         counts = self._counts[:, None] + self._clock.step * np.arange(1, steps + 1, dtype=np.int64)
         ahead = self._covariates.ahead(X, self._places(np.zeros(counts.shape), counts))
         return np.pad(ahead, ((0, 0), (0, max(0, self.horizon - steps)), (0, 0)))
@@ -499,37 +503,8 @@ class Forecaster(BaseEstimator, ABC):
         means = self._transform.mean(found[..., np.isin(both, QUANTILES)]) if mean else quantiles[..., 0]
         return Forecast(means, quantiles)
 
-    def _squares(
-        self, panel: Panel, values: NDArray[np.float64], begin: Counts, end: Counts
-    ) -> NDArray[np.float64]:
-        """(series,): mean square of truth minus median over all origins and leads; NaN without a truth."""
-        squares = np.full(len(panel.values), np.nan)
-        for count, cohort in cohorts(self._counts):
-            start = int(begin[cohort[0]])
-            for stop in np.unique(end[cohort]):
-                series = cohort[end[cohort] == stop]
-                if stop > start:
-                    rows = panel.of(series).part(start, int(stop))
-                    truth = values[series, start : int(stop)]
-                    errors = self._errors(taken(self._state, series), rows, truth, count)
-                    blank = np.isnan(errors).all(axis=(1, 2))
-                    squares[series[~blank]] = np.nanmean(errors[~blank] ** 2, axis=(1, 2))
-        return squares
-
-    def _errors(
-        self, state: State, panel: Panel, truth: NDArray[np.float64], count: int
-    ) -> NDArray[np.float64]:
-        """(series, rows, horizon): truth minus median, from the cutoff `count` and all rows but the last."""
-        origins = np.append(self._clock.times(np.array([count])), panel.times)
-        covariates = np.pad(panel.covariates, ((0, 0), (1, 0), (0, 0)))
-        known = Panel(np.pad(truth, ((0, 0), (1, 0)), constant_values=np.nan), origins, covariates)
-        ahead = known.covariates_ahead(self.horizon, self._covariates.n_known)
-        medians = []
-        for row in range(len(panel.times)):
-            told = state | {"ahead": ahead[:, row]}
-            medians.append(self._answer(told, self.horizon, np.array([0.5])).quantiles[..., 0])
-            state = self._advance(state, panel.part(row, row + 1))
-        return known.ahead(self.horizon)[:, :-1] - np.stack(medians, axis=1)
+    def _medians(self, state: State) -> NDArray[np.float64]:
+        return self._answer(state, self.horizon, np.array([0.5])).quantiles[..., 0]
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "_state"):

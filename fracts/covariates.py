@@ -100,9 +100,10 @@ class Covariates:
         x: {column: value}, or values in the order of `names`, (columns,) for all series or (series, columns).
         """
         columns = (*self.known, *self.past)
-        check_given(x, self.names, f"the step {places.stamps[0]}")
-        if not columns:
+        if x is None and not columns:
             return np.empty((len(places.ids), 0))
+        if x is None or not columns:
+            check_given(x, self.names, f"the step {places.stamps[0]}")
         if isinstance(x, Mapping | pd.Series):
             check_columns(list(x.keys()), self.names, self.names)
             x = [x[name] for name in self.names]
@@ -115,12 +116,15 @@ class Covariates:
             ]
         )
         for column, found, told in zip(columns, numbers, values, strict=True):
-            check_finite_covariate(found[:, 0], column.name, places.stamps)
+            if np.isinf(found).any():
+                check_finite_covariate(found[:, 0], column.name, places.stamps)
             _check_seen(column, found, told, places)
         return _joined(columns, numbers, places)[:, 0]
 
     def _encoded(self, X: Any, places: Places, columns: Sequence[Column], what: str) -> Array:
         wanted = [name for name in self.names if name in {column.name for column in columns}]
+        if X is None and not self.names:
+            return np.empty((*places.needed.shape, 0))
         if X is None or not self.names:
             check_given(X, wanted, f"{places.stamps[0]} to {places.stamps[-1]}")
         if not columns:

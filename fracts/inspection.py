@@ -69,7 +69,8 @@ class Inspection(ABC):
 
         The scale of the series is held fixed, and every row counts as one with a value. Of the linear path
         the derivative hangs on no value. Of a network it does: its part is the mean over rows of the history
-        fitted, the last 8,192 at most, and is known up to lags of half as many.
+        fitted, the last 8,192 at most, and is known up to lags of half as many. Under a `transform` values
+        and median are those on its scale; covariates known in advance stand at their mean.
 
         Parameters
         ----------

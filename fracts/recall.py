@@ -14,6 +14,7 @@ import numpy as np
 from fracts.anchor import SeasonSlots
 from fracts.bank import Complex, ModeBank
 from fracts.covariate_memory import N_MODES, CovariateMemory
+from fracts.density import Density
 from fracts.memory import mode_timescales
 from fracts.regression import Penalty
 from fracts.scaling import Array, Scaler
@@ -66,6 +67,11 @@ class LinearMemory:
         """The same memory, where no covariate is known in advance."""
         return replace(self, covariates=replace(self.covariates, n_known=0))
 
+    @property
+    def density(self) -> Density:
+        """How densely the series were seen."""
+        return Density(self.bank)
+
     def leaning_on(self, anchor: int) -> "LinearMemory":
         """The same memory with one of its anchors alone."""
         return replace(self, anchors=(self.anchors[anchor],), covariates=self.covariates.leaning_on(anchor))
@@ -75,7 +81,8 @@ class LinearMemory:
         slots = {k: a.empty(n_series) for k, a in self._slots()}
         time = {"time": np.full(n_series, np.nan)}
         own = {"sums": self.scaler.empty(n_series), "modes": self.bank.empty(n_series)}
-        return time | own | slots | self.covariates.empty(n_series)
+        seen = self.density.empty(n_series) | self.covariates.empty(n_series)
+        return time | own | seen | slots
 
     def advance(self, state: State, panel: Panel) -> tuple[State, Array, Array]:
         """State after the rows of `panel`, and centre and scale (series, rows); `state` is left alone."""
@@ -108,7 +115,11 @@ class LinearMemory:
         Where covariates are known in advance the state holds them as `ahead`, (series, horizon, known).
         """
         said = {k: a.read(state[k], state["time"][0], self.horizon) for k, a in self._slots()}
-        return self._with(self._view(state["modes"], state["sums"], said), *self.covariates.read(state))
+        return self._with(self._view(self.evened(state), state["sums"], said), *self.covariates.read(state))
+
+    def evened(self, state: State) -> Complex:
+        """The modes of `state` as local means, however densely the series were seen."""
+        return self.density.evened(state["modes"], state["share"])
 
     def _slots(self) -> Iterator[tuple[str, SeasonSlots]]:
         return ((f"slots_{i}", anchor) for i, anchor in enumerate(self.anchors) if anchor)
@@ -134,12 +145,14 @@ class LinearMemory:
         return ahead[:, : rows.stop - rows.start]
 
     def _block(self, state: State, part: Panel, steps: Array) -> tuple[Complex, Array, State]:
-        """Modes and sums after each row of `part`, and the state after the last but for the slots."""
+        """Evened modes and sums after each row of `part`, and the state after the last but for the slots."""
         sums = self.scaler.run(state["sums"], part.values, steps)
         modes = self.bank.run(state["modes"], part.values - self.scaler.origin(sums[:, -1:]), steps)
         time = np.full(len(part.values), part.times[-1])
+        share, seen = self.density.run(state, part, modes)
         # Copies: a view would keep the block alive.
-        return modes, sums, {"time": time, "sums": sums[:, -1].copy(), "modes": modes[:, -1].copy()}
+        after = {"time": time, "sums": sums[:, -1].copy(), "modes": modes[:, -1].copy()} | seen
+        return self.density.evened(modes, share), sums, after
 
     @staticmethod
     def _with(

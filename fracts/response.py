@@ -24,10 +24,11 @@ def linear_response(path: LinearPath, state: State, lags: Ints, lead: int) -> Ar
     bank, scaler, anchor = path.memory.bank, path.memory.scaler, path.memory.anchors[0]
     coefficients = path.mode_coefficients[state["group"][0], :, lead - 1]
     age = lags - 1.0
-    impulse = -np.expm1(-1 / bank.tau) * np.exp(age[:, None] * (-1 / bank.tau + 1j * bank.frequency))
+    gain = path.memory.density.gain(state["share"]).mean(axis=0)
+    impulse = gain * -np.expm1(-1 / bank.tau) * np.exp(age[:, None] * (-1 / bank.tau + 1j * bank.frequency))
     response: Array = bank.parts(impulse) @ coefficients
     # The centre gives back what the features, and the anchor, take off the values.
-    centred = 1.0 - bank.parts(state["modes"][:, 1]) @ coefficients  # (series,)
+    centred = 1.0 - bank.parts(path.memory.evened(state)[:, 1]) @ coefficients  # (series,)
     if anchor is not None:
         response += _anchor_response(anchor, state["slots_0"], state["time"][0], lags, lead)
         centred -= 1.0

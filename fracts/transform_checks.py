@@ -5,13 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Told = Callable[[int, int], str]  # a series and a row of it in words
 
 _PROBES = 1000  # values by which a transform is tried
 _BEYOND = 3.0  # ranges of the history, below and above it, where a forecast may still fall
@@ -41,29 +40,27 @@ def check_transform(transform: object, names: Sequence[str]) -> None:
         )
 
 
-def check_above_lower(values: Array, lower: float, ids: Sequence[Any], stamps: pd.Index[Any]) -> None:
+def check_above_lower(values: Array, lower: float, told: Told) -> None:
     """ValueError naming the first of `values` (series, rows) below `lower`."""
     with np.errstate(invalid="ignore"):
         below = np.argwhere(values < lower)
     if below.size:
         series, row = below[0]
         raise ValueError(
-            f"series {ids[series]!r}: the value at {stamps[row]} (row {row}) is {values[series, row]}, below "
-            f"lower={lower:g}. Lower the bound, or write NaN where there is no value."
+            f"the value {told(series, row)} is {values[series, row]}, below lower={lower:g}. Lower the bound,"
+            " or write NaN where there is no value."
         )
 
 
-def check_transformed(
-    moved: Array, values: Array, name: str, ids: Sequence[Any], stamps: pd.Index[Any]
-) -> None:
+def check_transformed(moved: Array, values: Array, name: str, told: Told) -> None:
     """ValueError naming the first of `values` (series, rows) that the transform makes no number of."""
     lost = np.argwhere(~np.isfinite(moved) & ~np.isnan(values))
     if lost.size:
         series, row = lost[0]
         raise ValueError(
-            f"series {ids[series]!r}: the value at {stamps[row]} (row {row}) is {values[series, row]}, which "
-            f"transform={name} makes {moved[series, row]}. 'log' and 'box-cox' need values above 0, 'log1p' "
-            "above -1: take another transform, or write NaN where there is no value."
+            f"the value {told(series, row)} is {values[series, row]}, which transform={name} makes "
+            f"{moved[series, row]}. 'log' and 'box-cox' need values above 0, 'log1p' above -1: take another "
+            "transform, or write NaN where there is no value."
         )
 
 

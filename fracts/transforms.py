@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import boxcox, inv_boxcox, ndtri
@@ -23,6 +22,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from fracts.forecasts import QUANTILES
 from fracts.transform_checks import (
+    Told,
     check_above_lower,
     check_increasing_both_ways,
     check_lower,
@@ -93,14 +93,17 @@ class Scale:
         """Whether forecasts stay as they are."""
         return self.transformer is None and self.lower is None
 
-    def forward(self, values: Array, ids: Any, stamps: pd.Index[Any]) -> Array:
-        """Values (series, rows) on this scale, NaN for NaN; ValueError names one that has no place there."""
+    def forward(self, values: Array, told: Told) -> Array:
+        """Values (series, rows) on this scale, NaN for NaN; ValueError names one that has no place there.
+
+        told: a series and a row of it in words.
+        """
         if self.lower is not None:
-            check_above_lower(values, self.lower, ids, stamps)
+            check_above_lower(values, self.lower, told)
         if self.transformer is None:
             return values
         moved = _through(self.transformer.transform, values)
-        check_transformed(moved, values, self.name, ids, stamps)
+        check_transformed(moved, values, self.name, told)
         return moved
 
     def back(self, numbers: Array) -> Array:
@@ -128,13 +131,14 @@ class Scale:
         return mean
 
 
-def learn_scale(transform: Any, lower: Any, values: Array, ids: Any, stamps: pd.Index[Any]) -> Scale:
+def learn_scale(transform: Any, lower: Any, values: Array, told: Told) -> Scale:
     """The scale asked for, learned from `values` (series, rows), NaN for none.
 
     Parameters
     ----------
     transform : None, "log", "log1p", "box-cox", or a scikit-learn transformer of one column.
     lower : None or a number.
+    told : a series and a row of it in words, for errors.
 
     Raises
     ------
@@ -143,8 +147,8 @@ def learn_scale(transform: Any, lower: Any, values: Array, ids: Any, stamps: pd.
 
     Examples
     --------
-    >>> scale = learn_scale("log", None, np.array([[1.0, np.e]]), ["a"], pd.RangeIndex(2))
-    >>> scale.forward(np.array([[np.e, np.nan]]), ["a"], pd.RangeIndex(2))
+    >>> scale = learn_scale("log", None, np.array([[1.0, np.e]]), "series {}, row {}".format)
+    >>> scale.forward(np.array([[np.e, np.nan]]), "series {}, row {}".format)
     array([[ 1., nan]])
     """
     check_lower(lower)
@@ -152,16 +156,16 @@ def learn_scale(transform: Any, lower: Any, values: Array, ids: Any, stamps: pd.
     bound = None if lower is None else float(lower)
     if transform is None:
         scale = Scale("", None, bound)
-        scale.forward(values, ids, stamps)
+        scale.forward(values, told)
         return scale
     name = repr(transform)
     if isinstance(transform, str):
         positive = Scale(name, NAMED["log1p" if transform == "log1p" else "log"], bound)
-        positive.forward(values, ids, stamps)
+        positive.forward(values, told)
     column = values[~np.isnan(values)][:, None]
     transformer = clone(NAMED[transform] if isinstance(transform, str) else transform).fit(column)
     scale = Scale(name, transformer, bound)
-    scale.forward(values, ids, stamps)
+    scale.forward(values, told)
     if not isinstance(transform, str):
         there, back = (
             partial(_through, way) for way in (transformer.transform, transformer.inverse_transform)

@@ -111,11 +111,11 @@ def test_any_cutting_of_a_history_gives_one_state_and_one_forecast(make, n_serie
 def test_leaving_a_row_out_is_a_row_without_value_whatever_its_covariates(make):
     model, X = make(), table(3)
     y = history(3, X)
-    y.loc[[20, 21, 22, 60, ROWS - 2]] = nan
+    y.loc[[20, 21, 22, 60, ROWS - 2, ROWS - 1]] = nan
     other = X.copy()
-    other.loc[[20, 21, 60], ["heat", "flow"]] = 1e3
-    other.loc[22, ["heat", "flow"]] = nan
-    dropped = model.apply(y[y.notna().all(axis=1)], X)
+    other.loc[[20, 21, 60, ROWS - 1], ["heat", "flow"]] = 1e3
+    other.loc[[22, ROWS - 2], ["heat", "flow"]] = nan
+    dropped = model.apply(y[y.notna().all(axis=1) | (y.index == y.index[-1])], X)  # it moves the clock
     assert_same_memory(dropped, model.apply(y, other), X)
 
 
@@ -230,3 +230,20 @@ def test_the_kernel_of_a_network_is_measured_beside_its_covariates(random_weight
     X = table(0)
     unmoved = model.apply(history(0, X), X).memory_kernel([1, 2, 5])["weight"]
     np.testing.assert_array_equal(unmoved, kernel)
+
+
+def test_a_pass_in_blocks_reads_what_its_rows_read_one_by_one(monkeypatch):
+    """What the network is trained on, and what the ridge was fitted to."""
+    monkeypatch.setattr("fracts.recall._BLOCK_ROWS", 16)
+    model, X = fitted("ridge", 2), table(9)
+    y = history(9, X, 2)
+    y.iloc[[17, 18, 60]] = nan
+    panel = model._panel(y.to_numpy().T, y.index.to_numpy(), X)
+    path, ahead = model._path, panel.covariates_ahead(HORIZON, model._covariates.n_known)
+    state = path.empty(model.series_ids_)
+    whole = path.readings(state, panel)
+    for row in range(ROWS - HORIZON):
+        state = path.advance(state, panel.part(row, row + 1))
+        one = path.read(state | {"ahead": ahead[:, row]})
+        for found, expected in zip(one, whole, strict=True):
+            np.testing.assert_allclose(found, expected[:, row], rtol=1e-9, atol=1e-9)

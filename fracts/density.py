@@ -1,0 +1,61 @@
+"""How densely a series was seen: what makes modes of gappy and of irregular series comparable.
+
+One idea: a mode is a decayed sum, so after a gap, or where rows are sparse, it is small because little was
+seen and not because the series was near its centre. The constant that goes through the same modes tells how
+much was seen; its share of what a full history of the same length would have left evens the modes out, so
+that they are local means. It is taken at the last value: what follows without one decays as it always does.
+Of a full history it is 1, and nothing changes. (Local means of irregular samples: Nadaraya, 1964, Theory of
+Probability and its Applications 9(1).)
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fracts.bank import Complex, ModeBank
+from fracts.scaling import Array
+from fracts.series import Panel, State
+
+LEAST = 0.1  # share below which a mode is left small: little was seen of what it stands for
+_ROUNDING = 1e-9  # of the share of a full history
+
+
+@dataclass(frozen=True)
+class Density:
+    """The share of each timescale of `bank` that was seen, up to the last value.
+
+    The state holds `start` (series,), the time of the first value, NaN before it, and `share` (series,
+    timescales).
+    """
+
+    bank: ModeBank
+
+    def empty(self, n_series: int) -> State:
+        """State before any value."""
+        return {"start": np.full(n_series, np.nan), "share": np.ones((n_series, self.bank.timescales.size))}
+
+    def run(self, state: State, panel: Panel, modes: Complex) -> tuple[Array, State]:
+        """Shares after every row of `panel` (series, rows, timescales), from its raw modes, and the state."""
+        seen = ~np.isnan(panel.values)
+        first = np.where(seen.any(1), panel.times[seen.argmax(1)], np.nan)
+        start = np.where(np.isnan(state["start"]), first, state["start"])
+        steps = np.where(seen, panel.times - start[:, None] + 1, 1.0)
+        share = modes[:, :, 1, : self.bank.timescales.size].real / -np.expm1(
+            -steps[..., None] / self.bank.timescales
+        )
+        share = np.where(np.abs(share - 1) < _ROUNDING, 1.0, share)
+        share = np.concatenate([state["share"][:, None], share], axis=1)
+        last = np.maximum.accumulate(np.where(seen, np.arange(1, seen.shape[1] + 1), 0), axis=1)
+        shares = np.take_along_axis(share, last[..., None], axis=1)
+        return shares, {"start": start, "share": shares[:, -1].copy()}
+
+    def evened(self, modes: Complex, share: Array) -> Complex:
+        """`modes` (..., 2, modes) over the `share` (..., timescales) that was seen of them."""
+        even: Complex = modes * self.gain(share)[..., None, :]
+        return even
+
+    def gain(self, share: Array) -> Array:
+        """What evens out each mode (..., modes) of which `share` (..., timescales) was seen."""
+        of_mode = np.searchsorted(self.bank.timescales, self.bank.tau)
+        gain: Array = ((1 + LEAST) / (share + LEAST))[..., of_mode]
+        return gain

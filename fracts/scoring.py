@@ -1,0 +1,76 @@
+"""Errors of a model over the rows that follow its cutoff, from every origin on the way.
+
+One idea: a continuation is the rows of all series, and for each the first and the last that are new to it.
+Series that stand at the same time are read and moved together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fracts.cohorts import cohorts, taken
+from fracts.series import Panel, State
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+class Continuation(NamedTuple):
+    """Rows that follow the cutoffs.
+
+    panel: as the model sees them.  values: (series, rows), in the units of the series.  begin, end:
+    (series,), the rows of each, the end left out.  counts: (series,), of the last row of each.
+    """
+
+    panel: Panel
+    values: Array
+    begin: Counts
+    end: Counts
+    counts: Counts
+
+
+class Steps(NamedTuple):
+    """How a model goes over rows: its medians (series, horizon) of a state, and the state after rows."""
+
+    medians: Callable[[State], Array]
+    advance: Callable[[State, Panel], State]
+    horizon: int
+    n_known: int  # numbers of covariates known in advance, which a state is told as `ahead`
+
+
+def mean_squares(steps: Steps, state: State, rows: Continuation, counts: Counts, times: Array) -> Array:
+    """(series,): mean square of truth minus median over all origins and leads; NaN without a truth.
+
+    counts, times: (series,), where each stands in `state`.
+    """
+    squares = np.full(len(counts), np.nan)
+    for _, cohort in cohorts(counts):
+        start = int(rows.begin[cohort[0]])
+        for stop in np.unique(rows.end[cohort]):
+            series = cohort[rows.end[cohort] == stop]
+            if stop > start:
+                panel = rows.panel.of(series).part(start, int(stop))
+                truth = rows.values[series, start : int(stop)]
+                errors = _errors(steps, taken(state, series), panel, truth, times[series[:1]])
+                blank = np.isnan(errors).all(axis=(1, 2))
+                squares[series[~blank]] = np.nanmean(errors[~blank] ** 2, axis=(1, 2))
+    return squares
+
+
+def _errors(steps: Steps, state: State, panel: Panel, truth: Array, now: Array) -> Array:
+    """(series, rows, horizon): truth minus median, from the time `now` (1,) and all rows but the last."""
+    known = Panel(
+        np.pad(truth, ((0, 0), (1, 0)), constant_values=np.nan),
+        np.append(now, panel.times),
+        np.pad(panel.covariates, ((0, 0), (1, 0), (0, 0))),
+    )
+    ahead = known.covariates_ahead(steps.horizon, steps.n_known)
+    medians = []
+    for row in range(len(panel.times)):
+        medians.append(steps.medians(state | {"ahead": ahead[:, row]}))
+        state = steps.advance(state, panel.part(row, row + 1))
+    return known.ahead(steps.horizon)[:, :-1] - np.stack(medians, axis=1)

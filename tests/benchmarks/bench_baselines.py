@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from record import record
+from sklearn.base import clone
 
 from fracts import ARFIMA, ARIMA, ETS, STL, Drift, Ensemble, FitWarning, Naive, SeasonalNaive, Theta
 
@@ -69,9 +70,11 @@ def load(name):
 
 def ours(model, histories):
     """Forecasts and seconds of one of our models."""
-    start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)
+        # Once before the clock starts: what is imported at its first use is not what is measured.
+        clone(model).fit(histories[0][-100:])
+        start = time.perf_counter()
         forecasts = [model.fit(y).predict() for y in histories]
     return forecasts, time.perf_counter() - start
 

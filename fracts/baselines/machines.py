@@ -17,6 +17,7 @@ from sklearn.base import clone
 
 from fracts.base import Forecaster
 from fracts.checks import group_of
+from fracts.covariates import Covariates
 from fracts.forecasts import Forecast
 from fracts.series import Panel, State
 from fracts.timeline import Clock
@@ -125,9 +126,15 @@ class Inner:
 
     @classmethod
     def fitted(cls, model: Forecaster, panel: Panel, clock: Clock, ids: Sequence[Any]) -> Inner:
-        """A clone of `model`, fitted to `panel`."""
+        """A clone of `model`, fitted to `panel`; TypeError where it has covariates or a scale of its own."""
+        for name in ("past_only", "transform", "lower"):
+            if (value := getattr(model, name)) not in ((), None):
+                raise TypeError(
+                    f"{type(model).__name__} inside another model has {name}={value!r}, which it has only by "
+                    "itself. Leave it out, or change the scale of y before fit."
+                )
         fresh: Any = clone(model)
-        fresh.series_ids_, fresh._clock = list(ids), clock
+        fresh.series_ids_, fresh._clock, fresh._covariates = list(ids), clock, Covariates()
         fresh._fit(panel, clock)
         return cls(fresh, tuple(ids), clock)
 
@@ -150,7 +157,8 @@ class Inner:
         return moved
 
     def forecast(self, state: State, horizon: int, levels: Array) -> Forecast:
-        said: Forecast = self.model._forecast(state, horizon, levels)
+        nothing_ahead = np.empty((len(self.ids), max(horizon, self.model.horizon), 0))
+        said: Forecast = self.model._forecast(state | {"ahead": nothing_ahead}, horizon, levels)
         return said
 
 
@@ -190,4 +198,5 @@ class OnMachine:
 
 
 def _without_group(state: State) -> State:
-    return {name: array for name, array in state.items() if name != "group"}
+    """The state of the machine alone: it has no covariates, and knows not whose model a series has."""
+    return {name: array for name, array in state.items() if name not in ("group", "ahead")}

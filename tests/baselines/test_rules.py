@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from statsmodels.tsa.forecasting.theta import ThetaModel
 
-from fracts import FitWarning
+from fracts import FitWarning, FracRidge
 from fracts.baselines import ARFIMA, GARCH, HAR, STL, Drift, Ensemble, Mean, Naive, Theta, WindowAverage
 from fracts.datasets import load_sp500_daily, load_sp500_volatility
 
@@ -103,6 +103,18 @@ def test_an_ensemble_combines_every_quantile(how):
     each = [type(model)(3).fit(y).update(y[:5]).predict(level=90) for model in models]
     np.testing.assert_allclose(ensemble.predict(level=90), getattr(np, how)(each, axis=0))
     assert not hasattr(models[0], "_state")
+
+
+def test_an_ensemble_takes_the_linear_path_beyond_its_horizon_too():
+    y = np.random.default_rng(7).normal(size=120).cumsum()
+    found = Ensemble(3, [FracRidge(3, season_lengths=()), Naive(3)]).fit(y).predict(5, level=90)
+    each = [model.fit(y).predict(5, level=90) for model in (FracRidge(3, season_lengths=()), Naive(3))]
+    np.testing.assert_allclose(found, np.mean(each, axis=0), rtol=1e-12)
+
+
+def test_a_model_inside_another_has_no_scale_of_its_own():
+    with pytest.raises(TypeError, match=r"FracRidge inside another model has lower=0.*by itself"):
+        Ensemble(3, [FracRidge(3, lower=0), Naive(3)]).fit(np.arange(1.0, 90.0))
 
 
 def test_an_ensemble_takes_new_series_where_its_models_do():

@@ -15,7 +15,7 @@ MODELS = {"AutoETS": AutoETS, "Theta": Theta, "AutoARIMA": AutoARIMA}
 task = json.load(sys.stdin)
 series = [np.array(values) for values in task["series"]]
 # Once before the clock starts: what is compiled at its first use is not what is measured.
-MODELS[task["model"]](season_length=task["season"]).forecast(y=series[0], h=task["horizon"])
+MODELS[task["model"]](season_length=task["season"]).forecast(y=series[0][-4 * task["season"] :], h=1)
 start = time.perf_counter()
 forecasts = [
     MODELS[task["model"]](season_length=task["season"]).forecast(y=values, h=task["horizon"])["mean"].tolist()

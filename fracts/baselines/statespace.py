@@ -23,6 +23,7 @@ from fracts.forecasts import Forecast
 from fracts.series import Panel, State
 
 Array = NDArray[np.float64]
+Moments = tuple[Array, Array, Array]  # mean, spread and diffuse
 
 _KNOWN = 1e-9  # share of the largest diffuse variance below which a direction is known
 
@@ -82,6 +83,7 @@ class StateSpace:
             "mean": self.start,
             "spread": self.spread,
             "diffuse": self.diffuse,
+            "begun": np.zeros(len(self.start), dtype=bool),
             "time": np.full(len(self.start), np.nan),
         }
 
@@ -95,18 +97,21 @@ class StateSpace:
 
         An error is NaN where there is no value, and where the value only told what was unknown at the start.
         """
-        mean, spread, diffuse = state["mean"], state["spread"], state["diffuse"]
+        now, begun = (state["mean"], state["spread"], state["diffuse"]), state["begun"]
         errors = np.full(panel.values.shape, np.nan)
         variances = np.full(panel.values.shape, np.nan)
         gaps = np.rint(np.diff(np.append(state["time"][0], panel.times)))
         for row, gap in enumerate(gaps):
             if gap > 1:
-                mean, spread, diffuse = self._skip(mean, spread, diffuse, int(gap) - 1)
-            mean, spread, diffuse, errors[:, row], variances[:, row] = self._correct(
-                mean, spread, diffuse, panel.values[:, row]
-            )
+                now = _where(begun, self._skip(*now, int(gap) - 1), now)
+            # Time before the first value is none of the series: the start stays what it is until then.
+            begun = begun | ~np.isnan(panel.values[:, row])
+            *after, errors[:, row], variances[:, row] = self._correct(*now, panel.values[:, row])
+            now = _where(begun, (after[0], after[1], after[2]), now)
         time = np.full_like(state["time"], panel.times[-1])
-        return {"mean": mean, "spread": spread, "diffuse": diffuse, "time": time}, errors, variances
+        mean, spread, diffuse = now
+        after_all = {"mean": mean, "spread": spread, "diffuse": diffuse, "begun": begun, "time": time}
+        return after_all, errors, variances
 
     def forecast(self, state: State, horizon: int, levels: Array) -> Forecast:
         """The next `horizon` steps, normal, at quantile `levels`."""
@@ -129,7 +134,7 @@ class StateSpace:
             reach = reach @ self.transition
         return means, np.sqrt(np.maximum(variances, 0.0) * self.variance[:, None])
 
-    def _skip(self, mean: Array, spread: Array, diffuse: Array, steps: int) -> tuple[Array, Array, Array]:
+    def _skip(self, mean: Array, spread: Array, diffuse: Array, steps: int) -> Moments:
         """The state `steps` later without a value, by squaring: the bits of `steps` say which powers."""
         power, noise = self.transition, self.noise
         while steps:
@@ -191,6 +196,17 @@ class StateSpace:
             np.where(at, learned, after),
             np.where(at, left, corrected),
         )
+
+
+def _where(begun: NDArray[np.bool_], after: Moments, before: Moments) -> Moments:
+    """Of each series the state after, if it has begun."""
+    if begun.all():
+        return after
+    mean, spread, diffuse = (
+        np.where(begun.reshape(-1, *[1] * (old.ndim - 1)), new, old)
+        for new, old in zip(after, before, strict=True)
+    )
+    return mean, spread, diffuse
 
 
 def _through(transition: Array, covariance: Array) -> Array:

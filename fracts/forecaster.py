@@ -51,8 +51,9 @@ class FracForecaster(Forecaster, Inspection):
     horizon : the longest lead trained for, in steps. Beyond it sampled paths roll on.
     n_modes : timescales of every memory, at least 2, the tail mode included.
     timescales : the shortest and the longest memory to represent, in steps.
-    season_lengths : "auto" (those that the calendar implies and the history shows three times), an int, a
-        tuple, or () for none; in steps.
+    season_lengths : "auto" (those that the calendar implies and the history shows three times; where it has
+        none, as with integers, those after which the values repeat), an int, a tuple, or () for none, in
+        steps.
     width : features of a row in the network, a multiple of 2 * n_heads.
     n_layers : FRAC layers; 0 leaves the linear path alone.
     n_heads : plain heads of a layer; each frequency of a season adds one.

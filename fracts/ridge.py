@@ -31,8 +31,9 @@ class FracRidge(Forecaster, Inspection):
     horizon : the longest lead fitted, in steps. Beyond it sampled paths roll on.
     n_modes : timescales of the grid, at least 2, the tail mode included (which has no part in a linear path).
     timescales : the shortest and the longest memory to represent, in steps.
-    season_lengths : "auto" (those that the calendar implies and the history shows three times), an int, a
-        tuple, or () for none; in steps.
+    season_lengths : "auto" (those that the calendar implies and the history shows three times; where it has
+        none, as with integers, those after which the values repeat), an int, a tuple, or () for none, in
+        steps.
     pooled : True: one set of coefficients for all series; False: one for each; "auto": one for each where all
         are long enough.
     past_only : columns of `X` that are known up to now and not in advance, as measured weather is.

@@ -19,14 +19,79 @@ from fracts.timeline import Clock, default_season_lengths
 
 _FINE = 6  # frequencies looked at for each harmonic
 _AROUND = np.array([-4, -3, -2, 2, 3, 4])  # of these, the ones between harmonics
+_REPEATED, _HIGHER = 0.3, 0.05  # autocorrelation of a season, and by how much a longer one must exceed it
+_SPREADS = 4.5  # of the autocorrelation of noise
+_LONGEST = 10_000  # steps of a season that is looked for
 _BY_CHANCE = 0.01  # share of histories of noise in which some harmonic stands out
 
 
 def chosen_season_lengths(asked: Any, panel: Panel, clock: Clock) -> tuple[int, ...]:
-    """Season lengths in steps: as asked, or ("auto") those of the calendar that the history shows."""
-    if isinstance(asked, str) and asked == "auto":
+    """Season lengths in steps: as asked, or ("auto") those of the calendar that the history shows.
+
+    Where the calendar has none (integers, rows of an array, years) those that the values repeat.
+    """
+    if not (isinstance(asked, str) and asked == "auto"):
+        return check_season_lengths(asked)
+    if not clock.whole or clock.season_lengths:
         return default_season_lengths(clock, int(panel.times[-1]) + 1)
-    return check_season_lengths(asked)
+    return repeated_lengths(panel.values, panel.times)
+
+
+def repeated_lengths(values: Array, times: Array) -> tuple[int, ...]:
+    """Lengths in steps after which the changes of the values repeat, the shortest first; two at most.
+
+    Seen in the autocorrelation of the differences, in which a slow memory has no peaks: a peak counts if it
+    is high, stands above all that comes before it, comes again at twice the length, and fits three times into
+    the history.
+
+    Parameters
+    ----------
+    values : (series, time), NaN where missing.
+    times : (time,), in whole steps, increasing.
+
+    Examples
+    --------
+    >>> t = np.arange(500.0)
+    >>> y = np.sin(2 * np.pi * t / 12) + 0.1 * np.random.default_rng(0).normal(size=500)
+    >>> repeated_lengths(y[None], t)
+    (12,)
+    """
+    correlation, chance = _of_differences(values, times)
+    found: list[int] = []
+    floor = np.maximum(_REPEATED, chance)
+    for length in range(2, correlation.size // 2):
+        reach = max(1, length // 10)
+        near = correlation[max(1, length - reach) : length + reach + 1]
+        high, dip = correlation[length], correlation[1:length].min(initial=1.0)
+        again = correlation[2 * length] > 0.5 * high
+        if again and high >= max(floor[length], near.max()) and dip < 0.5 * high:
+            found.append(length)
+            floor = np.maximum(floor, high + np.maximum(_HIGHER, 0.6 * chance))
+    # A shorter one that does not divide the longest is a likeness within it.
+    return tuple(length for length in found if found[-1] % length == 0)[-2:]
+
+
+def _of_differences(values: Array, times: Array) -> tuple[Array, Array]:
+    """Autocorrelation of the differences at the lags up to two thirds of the history, of all series, and what
+    it hardly exceeds by chance."""
+    place = np.rint(times).astype(np.int64)
+    grid = np.full((len(values), place[-1] + 1), np.nan)
+    grid[:, place] = values
+    moves = np.diff(grid, axis=1)
+    seen = ~np.isnan(moves)
+    mean = np.where(seen, moves, 0.0).sum(1, keepdims=True) / np.maximum(seen.sum(1, keepdims=True), 1)
+    centred = np.where(seen, moves - mean, 0.0)
+    spread = np.sqrt((centred**2).mean(1, keepdims=True))
+    standard = np.where(spread > 0, centred / np.where(spread > 0, spread, 1.0), 0.0)
+    size, longest = 2 * grid.shape[1], 2 * min(grid.shape[1] // 3, _LONGEST)
+    products, pairs = (
+        np.fft.irfft(np.abs(np.fft.rfft(rows, size)) ** 2, size).sum(0)[: longest + 1]
+        for rows in (standard, seen.astype(np.float64))
+    )
+    pairs = np.maximum(pairs, 1.0)
+    correlation: Array = products / pairs
+    scale = correlation[0] if correlation[0] > 0 else 1.0
+    return correlation / scale, _SPREADS / np.sqrt(pairs)
 
 
 def strongest_frequencies(values: Array, times: Array, season_lengths: Sequence[int], limit: int) -> Array:

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from fracts import FracRidge
 from fracts.datasets import make_arfima
-from fracts.seasons import strongest_frequencies
+from fracts.seasons import repeated_lengths, strongest_frequencies
 
 T = np.arange(2000.0)
 
@@ -53,3 +54,30 @@ def test_a_constant_series_has_none_and_the_limit_keeps_the_strongest():
     y = two_seasons(np.random.default_rng(0))
     found = strongest_frequencies(y[None], T, [24], limit=1)
     np.testing.assert_allclose(found, [2 * np.pi / 24])
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("lengths", [(7,), (24, 168)])
+def test_lengths_after_which_values_repeat_are_found_without_a_calendar(lengths, missing):
+    rng = np.random.default_rng(3)
+    y = sum(rng.normal(size=n)[T.astype(int) % n] for n in lengths) + 0.3 * rng.normal(size=T.size)
+    y = np.where(rng.random(T.size) < missing, np.nan, y)
+    assert repeated_lengths(y[None], T) == lengths
+    assert FracRidge(2).fit(y).season_lengths_ == lengths
+    assert FracRidge(2, season_lengths=()).fit(y).season_lengths_ == ()
+
+
+@pytest.mark.parametrize("n", [60, 500])
+@pytest.mark.parametrize("law", ["white", "long memory", "random walk", "local mean", "smooth"])
+def test_noise_repeats_after_no_length(law, n):
+    rng = np.random.default_rng(4)
+    for seed in range(20):
+        noise = rng.normal(size=n + 4)
+        y = {
+            "white": noise,
+            "long memory": make_arfima(n, 0.4, random_state=seed),
+            "random walk": noise.cumsum(),
+            "local mean": np.convolve(noise, np.ones(5), "valid"),
+            "smooth": noise.cumsum().cumsum(),
+        }[law][:n]
+        assert repeated_lengths(y[None], np.arange(float(n))) == ()

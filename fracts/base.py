@@ -25,7 +25,8 @@ from fracts.covariate_reading import Places
 from fracts.covariates import Covariates, learn_covariates
 from fracts.forecasts import QUANTILES, Forecast, Request, request
 from fracts.gaps import check_on_gaps, tell_gaps
-from fracts.reading import Names, Reading, read
+from fracts.names import Names, check_names_used
+from fracts.reading import Reading, read
 from fracts.rulers import Counts
 from fracts.scores import naive_scale
 from fracts.scoring import Continuation, Steps, mean_squares
@@ -81,8 +82,9 @@ class Forecaster(BaseEstimator, ABC):
             start and end where they like; each is forecast from its own last row.
         X : covariates of these rows, as the class describes them; None for none. Numbers, or texts and
             categories, whose levels are learned here. A value may be missing only where `y` has none.
-        id_col, time_col, target_col : columns of a long frame; `time_col` also of the stamps of a wide polars
-            or Arrow frame, where the only column of dates needs no name.
+        id_col, time_col, target_col : columns of a long frame, or levels of its index; `time_col` also of the
+            stamps of a wide polars or Arrow frame, where the only column of dates needs no name. A name that
+            plays no part in `y` is an error.
         freq : the grid of the stamps in the spelling of pandas ("15min", "W-WED", "ME") or of polars ("15m",
             "1mo"), an integer for integers. None finds it: the coarsest calendar that all stamps lie on.
         base_step : says that time is real, in steps of this length: a timedelta, or a text such as "1s"; an
@@ -112,7 +114,9 @@ class Forecaster(BaseEstimator, ABC):
         fresh = type(self)(**self.get_params(deep=False))
         given = set(vars(fresh))
         fresh._names, fresh._on_gaps = Names(id_col, time_col, target_col), on_gaps
-        fresh._learn(read(y, fresh._names), X, freq, base_step)
+        reading = read(y, fresh._names)
+        check_names_used(fresh._names, reading.layout)
+        fresh._learn(reading, X, freq, base_step)
         fresh._learned = [name for name in vars(fresh) if name not in given]
         for name in self._learned:
             delattr(self, name)

@@ -26,7 +26,7 @@ from fracts.covariate_checks import (
     check_two_axes,
     refused_column,
 )
-from fracts.reading import Names
+from fracts.names import Names, in_columns
 from fracts.timeline import Clock
 
 
@@ -91,6 +91,8 @@ def read_covariates(X: Any, places: Places, what: str) -> Table:
         return _read_array(X, places, what)
     if isinstance(X, pd.DataFrame):
         check_single_names(list(X.columns))
+        X, names = in_columns(X, places.names)
+        places = places._replace(names=names)
         if isinstance(X.index, pd.MultiIndex):
             return _table(X, _time_level(X.index, places.names), X.index, places)
         if places.names.time_col not in X.columns:

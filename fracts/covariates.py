@@ -143,7 +143,7 @@ def learn_covariates(X: Any, past_only: Any, places: Places) -> Covariates:
 
     Examples
     --------
-    >>> from fracts.reading import Names
+    >>> from fracts.names import Names
     >>> from fracts.timeline import learn_clock
     >>> X = pd.DataFrame({"heat": [1.0, 3.0, 5.0], "sky": ["clear", "rain", "clear"]})
     >>> seen = np.ones((1, 3), dtype=bool)

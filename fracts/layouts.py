@@ -51,6 +51,10 @@ class Layout(ABC):
         of a long frame.
         """
 
+    def called(self, role: str) -> Sequence[Any]:
+        """What in this container has the part `role`: "id_col", "time_col" or "target_col"."""
+        return self.ids if role == "target_col" and len(self.ids) == 1 else ()
+
     def places(self, other: Layout) -> NDArray[np.int64]:
         """Where the series of `other` stand here.
 
@@ -127,6 +131,9 @@ class SeriesLayout(Layout):
     def flat(self) -> bool:
         return True
 
+    def called(self, role: str) -> Sequence[Any]:
+        return [self.stamps.name] if role == "time_col" else super().called(role)
+
     def write(self, table: Table, suffixes: Sequence[str], stamps: pd.Index[Any], model: str) -> Any:
         index = _like_index(stamps, self.stamps)
         if not suffixes:
@@ -148,6 +155,9 @@ class FrameLayout(Layout):
     @property
     def ids(self) -> list[Any]:
         return list(self.columns)
+
+    def called(self, role: str) -> Sequence[Any]:
+        return [self.stamps.name] if role == "time_col" else super().called(role)
 
     def write(self, table: Table, suffixes: Sequence[str], stamps: pd.Index[Any], model: str) -> Any:
         columns = self.columns
@@ -176,6 +186,12 @@ class StackLayout(Layout):
     @property
     def ids(self) -> list[Any]:
         return list(self.names)
+
+    def called(self, role: str) -> Sequence[Any]:
+        if role == "target_col":
+            return [self.heading]
+        stamped = [self.levels[self.time_level]]
+        return stamped if role == "time_col" else [level for level in self.levels if level not in stamped]
 
     def write(self, table: Table, suffixes: Sequence[str], stamps: pd.Index[Any], model: str) -> Any:
         named = self.names.take(np.repeat(np.arange(table.shape[0]), table.shape[1]))
@@ -209,6 +225,12 @@ class LongLayout(Layout):
     def flat(self) -> bool:
         return self.names is None
 
+    def called(self, role: str) -> Sequence[Any]:
+        if role == "target_col":
+            return [self.target]
+        frame = self.stamps if role == "time_col" else self.names
+        return () if frame is None else [only_column(frame).name]
+
     def write(self, table: Table, suffixes: Sequence[str], stamps: pd.Index[Any], model: str) -> Any:
         n_series, horizon = table.shape[:2]
         time = only_column(self.stamps)
@@ -236,6 +258,9 @@ class TableLayout(Layout):
     @property
     def ids(self) -> list[Any]:
         return list(self.columns)
+
+    def called(self, role: str) -> Sequence[Any]:
+        return [only_column(self.stamps).name] if role == "time_col" else super().called(role)
 
     def write(self, table: Table, suffixes: Sequence[str], stamps: pd.Index[Any], model: str) -> Any:
         time = only_column(self.stamps)

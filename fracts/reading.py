@@ -39,19 +39,11 @@ from fracts.layouts import (
     StackLayout,
     TableLayout,
 )
+from fracts.names import Names, in_columns
 from fracts.timeline import Neighbours
 
 Ints = NDArray[np.int64]
 Values = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Names:
-    """The columns that make a frame long, as `fit` was told."""
-
-    id_col: str = "unique_id"
-    time_col: str = "ds"
-    target_col: str = "y"
 
 
 @dataclass(frozen=True)
@@ -114,17 +106,19 @@ def read(y: Any, names: Names | None = None, start: int = 0) -> Reading:
     (array([[1., 2.]]), ['load'])
     """
     names = names or Names()
+    if isinstance(y, pd.DataFrame):
+        check_one_axis(y.columns)
+        y, names = in_columns(y, names)
     if isinstance(y, pd.Series | pd.DataFrame) and isinstance(y.index, pd.MultiIndex):
         return _read_stack(y, names)
     if isinstance(y, pd.Series):
         return _read_series(y)
     if isinstance(y, np.ndarray | list | tuple):
         return _read_array(y, start)
-    if isinstance(y, pd.DataFrame):
-        check_one_axis(y.columns)
-        if names.time_col not in y.columns:
-            _refuse_half_long(y, names)
-            return _read_frame(y)
+    if isinstance(y, pd.DataFrame) and names.time_col not in y.columns:
+        if names.id_col in y.columns:
+            check_columns(list(y.columns), vars(names), needed=("time_col", "target_col"))
+        return _read_frame(y)
     frame = _narwhal(y)
     if isinstance(frame, nw.Series):
         return _read_column(frame, start)
@@ -285,13 +279,6 @@ def _integers(stamps: Any) -> NDArray[np.int64]:
     if isinstance(stamps, pd.DatetimeIndex | pd.PeriodIndex):
         return np.asarray(stamps.asi8)
     return np.asarray(stamps, dtype=np.int64)
-
-
-def _refuse_half_long(y: pd.DataFrame, names: Names) -> None:
-    """ValueError where the frame looks long but for its columns."""
-    if names.id_col in y.columns or y.index.name == names.id_col:
-        columns = [*(name for name in y.index.names if name is not None), *y.columns]
-        check_columns(columns, vars(names), needed=("time_col", "target_col"))
 
 
 def _check_rows(size: int) -> None:

@@ -356,7 +356,7 @@ class Forecaster(BaseEstimator, ABC):
         """
         self._check_fitted()
         row = check_row(values, self.series_ids_)[:, None]
-        counts = self._counts + self._clock.step
+        counts = self._clock.ahead(self._counts, 1)[:, 0]
         places = self._places(row, counts[:, None])
         moved = self._transform.forward(row, places.told)
         covariates = self._covariates.row(x, places)[:, None]
@@ -491,7 +491,7 @@ class Forecaster(BaseEstimator, ABC):
         """Covariates known in advance (series, steps, numbers), 0 from `steps` to the horizon trained for."""
         if X is None and not self._covariates.known:
             return np.empty((len(self._counts), max(steps, self.horizon), 0))
-        counts = self._counts[:, None] + self._clock.step * np.arange(1, steps + 1, dtype=np.int64)
+        counts = self._clock.ahead(self._counts, steps)
         ahead = self._covariates.ahead(X, self._places(np.zeros(counts.shape), counts))
         return np.pad(ahead, ((0, 0), (0, max(0, self.horizon - steps)), (0, 0)))
 

@@ -30,6 +30,7 @@ SPARSEST = 3  # steps between rows, in the median, for a calendar still to be be
 NANOSECONDS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 DAYS = {"d": 1, "w": 7}
 MONTHS = {"mo": 1, "q": 3, "y": 12}
+_LAST = 2**63 - 1  # count that 64 bits hold
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,16 @@ class Clock:
 
     def future(self, counts: Counts, horizon: int) -> pd.Index[Any]:
         """The stamps of the `horizon` base steps after each of `counts`, one after the other."""
-        ahead = self.step * np.arange(1, horizon + 1, dtype=np.int64)
-        return self.ruler.stamps((counts[:, None] + ahead).ravel())
+        return self.ruler.stamps(self.ahead(counts, horizon).ravel())
+
+    def ahead(self, counts: Counts, horizon: int) -> Counts:
+        """(len(counts), horizon), the counts of the base steps after each; ValueError where integers end."""
+        if int(counts.max()) + self.step * horizon > _LAST:
+            raise ValueError(
+                f"{horizon} steps after {self.stamp(int(counts.max()))} lie beyond the last stamp that 64 "
+                f"bits count, {self.stamp(_LAST)}. Ask for fewer steps, or let the stamps start earlier."
+            )
+        return counts[:, None] + self.step * np.arange(1, horizon + 1, dtype=np.int64)
 
     def gaps(self, before: Counts, after: Counts) -> NDArray[np.bool_]:
         """Whether a row at each of `before` is followed, at `after`, by more than one base step."""
@@ -208,7 +217,7 @@ def _date_grid(
     if base_step is not None:
         return Grid(Instants.of(index), _nanoseconds(base_step), False)
     if index.freq is not None:
-        stretched = _stretched(index, index.freq)
+        stretched = index if len(index) >= STRETCH else _stretched(index, index.freq)
         return _found_grid(stretched, _all_neighbours(stretched))
     if len(index) == 1:
         raise ValueError(
@@ -291,5 +300,10 @@ def _all_neighbours(index: pd.Index[Any]) -> Neighbours:
 
 
 def _stretched(index: pd.DatetimeIndex, freq: Any) -> pd.DatetimeIndex:
-    periods = max(len(index), STRETCH)
-    return pd.date_range(index[0], periods=periods, freq=freq, unit=index.unit, name=index.name)
+    try:
+        return pd.date_range(index[0], periods=STRETCH, freq=freq, unit=index.unit, name=index.name)
+    except (AssertionError, pd.errors.OutOfBoundsDatetime) as out:  # the first says so without a word
+        raise ValueError(
+            f"{STRETCH} steps of {freq} after {index[0]} lie beyond what stamps of the unit {index.unit} can "
+            "say. Give them in a longer unit, as by `y.index.as_unit('s')`."
+        ) from out

@@ -64,6 +64,16 @@ def check_quantiles(quantiles: float | Iterable[float]) -> list[float]:
     )
 
 
+def check_distinct(suffixes: Sequence[str], levels: Sequence[float]) -> None:
+    """ValueError for two quantile levels whose columns would have one name."""
+    for at, suffix in enumerate(suffixes):
+        if suffix in suffixes[:at]:
+            raise ValueError(
+                f"the quantiles {levels[suffixes.index(suffix)]!r} and {levels[at]!r} would both be called "
+                f"{suffix!r}, names having six digits. Ask for one of them."
+            )
+
+
 def _check_open_interval(asked: float | Iterable[float], name: str, top: int, hint: str) -> list[float]:
     values: list[object] = (
         list(asked) if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]

@@ -95,6 +95,16 @@ def check_panel_size(n_series: int, n_stamps: int) -> None:
         )
 
 
+def check_headings(columns: Sequence[Any], came: Sequence[Any]) -> None:
+    """ValueError for a column of a forecast whose name another has; `came` are those of y."""
+    for at, name in enumerate(columns):
+        if name in columns[:at]:
+            raise ValueError(
+                f"the forecast would have two columns {name!r}: y has {list(came)}, and the columns that are "
+                "added are called after the model, or the series and the level. Rename that column of y."
+            )
+
+
 def check_one_axis(columns: pd.Index[Any]) -> None:
     """ValueError unless every column of a wide frame has a name of its own."""
     if isinstance(columns, pd.MultiIndex) or not columns.is_unique:

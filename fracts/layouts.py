@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fracts.columns import like_column, native_frame, only_column, typed_index
+from fracts.frame_checks import check_headings
 
 Table = NDArray[np.float64]
 
@@ -239,8 +240,9 @@ class LongLayout(Layout):
             names = only_column(self.names)
             columns[names.name] = names[np.repeat(np.arange(n_series), horizon).tolist()]
         columns[time.name] = like_column(stamps, time)
-        for at, suffix in enumerate(["", *suffixes]):
-            columns[f"{model}{suffix}"] = table[:, :, at].ravel()
+        headings = [f"{model}{suffix}" for suffix in ("", *suffixes)]
+        check_headings([*columns, *headings], list(columns))
+        columns |= dict(zip(headings, table.transpose(2, 0, 1).reshape(len(headings), -1), strict=True))
         return native_frame(columns, time.implementation)
 
 
@@ -265,7 +267,9 @@ class TableLayout(Layout):
     def write(self, table: Table, suffixes: Sequence[str], stamps: pd.Index[Any], model: str) -> Any:
         time = only_column(self.stamps)
         values = np.concatenate(list(table), axis=1).T
-        columns = dict(zip(_headings(self.ids, suffixes), values, strict=True))
+        headings = _headings(self.ids, suffixes)
+        check_headings([time.name, *headings], [time.name, *self.columns])
+        columns = dict(zip(headings, values, strict=True))
         return native_frame({time.name: like_column(stamps, time)} | columns, time.implementation)
 
 
@@ -305,11 +309,13 @@ def shortened(ids: Sequence[Any]) -> str:
 def _headings(ids: Sequence[Any], suffixes: Sequence[str]) -> list[Any]:
     if not suffixes:
         return ["y" if name is None else name for name in ids]
-    return [
+    columns = [
         column
         for name in ("y" if name is None else name for name in ids)
         for column in (name, *(f"{name}{end}" for end in suffixes))
     ]
+    check_headings(columns, ids)
+    return columns
 
 
 def _like_index(stamps: pd.Index[Any], kept: pd.Index[Any]) -> pd.Index[Any]:

@@ -21,6 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fracts.checks import check_positive_integer
+from fracts.clock_checks import check_minutes, check_one_grid, check_step_of_dates
 from fracts.rulers import DAY, Counts, Dates, Instants, Integers, Periods, Ruler, number, wall_of
 
 # Coarsest first; 30 June is the end of June before it is the 30th.
@@ -159,6 +160,7 @@ def learn_clock(
     >>> learn_clock(pd.DatetimeIndex(["2024-01-31"]), freq="1mo").freq
     'ME'
     """
+    check_one_grid(freq, base_step)
     if neighbours is None or not neighbours.after.size:
         neighbours = _all_neighbours(index)
     if isinstance(index, pd.PeriodIndex):
@@ -213,8 +215,10 @@ def _date_grid(
     index: pd.DatetimeIndex, freq: str | int | None, base_step: Any, neighbours: Neighbours
 ) -> Grid:
     if freq is not None:
+        check_minutes(freq, index)
         return _declared_grid(index, freq)
     if base_step is not None:
+        check_step_of_dates(base_step)
         return Grid(Instants.of(index), _nanoseconds(base_step), False)
     if index.freq is not None:
         stretched = index if len(index) >= STRETCH else _stretched(index, index.freq)

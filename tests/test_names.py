@@ -114,3 +114,42 @@ def test_two_parts_of_one_name_are_refused(told):
 def test_weights_fitted_under_told_names_are_applied_to_containers_without_names():
     model = Naive(1).fit(LONG, **TOLD)
     assert model.apply(WIDE).predict().to_numpy().tolist() == [[VALUES[29], VALUES[59]]]
+
+
+TAKEN = {
+    "a series called as an interval of another": (
+        pl.DataFrame({"ds": DAYS, "x": VALUES[:30], "x-lo-90": VALUES[30:]}),
+        {},
+        "x-lo-90",
+    ),
+    "the same in pandas": (WIDE.set_axis(["x", "x-hi-90"], axis=1), {}, "x-hi-90"),
+    "ids called as the model": (LONG.rename(columns={"site": "Naive"}), TOLD | {"id_col": "Naive"}, "Naive"),
+    "stamps called as the model": (
+        LONG.rename(columns={"day": "Naive"}),
+        TOLD | {"time_col": "Naive"},
+        "Naive",
+    ),
+    "ids called as an interval": (
+        LONG.rename(columns={"site": "Naive-lo-90"}),
+        TOLD | {"id_col": "Naive-lo-90"},
+        "Naive-lo-90",
+    ),
+    "stamps called as an interval": (
+        pl.DataFrame({"x-lo-90": DAYS, "x": VALUES[:30]}),
+        {},
+        "x-lo-90",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TAKEN)
+def test_a_column_of_the_forecast_whose_name_is_taken_is_refused(case):
+    y, told, name = TAKEN[case]
+    with pytest.raises(ValueError, match=f"two columns '{name}': y has .*'{name}'.*Rename"):
+        Naive(1).fit(y, **told).predict(level=90)
+
+
+def test_two_quantiles_of_one_name_are_refused():
+    model = Naive(1).fit(VALUES)
+    with pytest.raises(ValueError, match=r"0\.1 and 0\.1000000001.*'_ql0\.1'.*one of them"):
+        model.predict(quantiles=[0.1, 0.1000000001])

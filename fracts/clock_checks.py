@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+
+from fracts.checks import LARGEST_EXACT
 
 
 def check_one_grid(freq: object, base_step: object) -> None:
@@ -36,4 +39,15 @@ def check_minutes(freq: Any, index: pd.DatetimeIndex) -> None:
         raise ValueError(
             f"freq={freq!r} means minutes, but the rows are typically {apart} apart. Write '1mo' for "
             "months, or '1min' for minutes that are meant."
+        )
+
+
+def check_span(index: pd.Index[Any], counts: NDArray[np.int64], origin: int, step: int) -> None:
+    """ValueError for a stamp so many steps from the first that float64 would skip some; counts: (rows,)."""
+    first, last = int(counts.min()), int(counts.max())
+    if max(last - origin, origin - first) > LARGEST_EXACT * step:
+        row = int(np.argmax(counts) if last - origin > origin - first else np.argmin(counts))
+        raise ValueError(
+            f"the stamp {index[row]} (row {row}) lies more than {LARGEST_EXACT} steps of {step} from the "
+            "first row, more than float64 can count. Leave such rows out, or give stamps in a longer unit."
         )

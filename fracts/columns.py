@@ -71,6 +71,9 @@ def like_column(index: pd.Index[Any], column: nw.Series[Any]) -> nw.Series[Any]:
         return _narwhal(native)
     zone = getattr(index, "tz", None)
     bare = index if zone is None else pd.DatetimeIndex(index).tz_convert("UTC").tz_localize(None)
+    if column.dtype.is_integer():
+        held = typed_index(index, column.to_numpy().dtype)
+        return nw.new_series(column.name, held.to_numpy(), backend=column.implementation)
     values = bare.to_numpy()
     if values.dtype == "M8[s]":  # of which polars knows nothing
         values = values.astype("M8[ms]")

@@ -122,6 +122,8 @@ def read(y: Any, names: Names | None = None, start: int = 0) -> Reading:
     frame = _narwhal(y)
     if isinstance(frame, nw.Series):
         return _read_column(frame, start)
+    if not frame.columns:
+        _check_rows(0)
     if names.target_col in frame.columns and names.time_col in frame.columns:
         return _read_long(frame, names)
     if names.id_col in frame.columns:

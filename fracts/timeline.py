@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fracts.checks import check_positive_integer
-from fracts.clock_checks import check_minutes, check_one_grid, check_step_of_dates
+from fracts.clock_checks import check_minutes, check_one_grid, check_span, check_step_of_dates
 from fracts.rulers import DAY, Counts, Dates, Instants, Integers, Periods, Ruler, number, wall_of
 
 # Coarsest first; 30 June is the end of June before it is the 30th.
@@ -75,6 +75,7 @@ class Clock:
     def counts(self, index: pd.Index[Any]) -> Counts:
         """Count of every stamp; TypeError for another kind of index, ValueError for a stamp off the grid."""
         counts = self.ruler.counts(index)
+        check_span(index, counts, self.origin, self.step)
         if self.whole:
             off = (counts - self.origin) % self.step != 0
             off |= np.asarray(self.ruler.stamps(counts) != index)

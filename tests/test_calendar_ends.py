@@ -117,3 +117,14 @@ def test_a_step_past_the_last_integer_is_refused_by_learn_one():
 def test_nanoseconds_are_forecast_up_to_their_end():
     y = pd.Series(VALUES[:40], pd.date_range(end="2262-04-09", periods=40, unit="ns"))
     assert list(Naive(2).fit(y).predict().index) == [pd.Timestamp("2262-04-10"), pd.Timestamp("2262-04-11")]
+
+
+def test_steps_that_float64_cannot_count_are_refused():
+    far = np.r_[np.arange(50), 2**54 + np.arange(3)]
+    with pytest.raises(ValueError, match=r"18014398509481986 \(row 52\).*9007199254740992 steps of 1 from"):
+        FracRidge(2, season_lengths=()).fit(pd.Series(VALUES[:53], far))
+    model = FracRidge(2, season_lengths=()).fit(pd.Series(VALUES[:50], far[:50]))
+    with pytest.raises(ValueError, match=r"18014398509481984 \(row 0\)"):
+        model.update(pd.Series([1.0], far[50:51]))
+    near = np.r_[np.arange(50), 2**52 + np.arange(3)]
+    assert FracRidge(2, season_lengths=()).fit(pd.Series(VALUES[:53], near)).cutoff_ == 2**52 + 2

@@ -25,6 +25,7 @@ from fracts.covariate_checks import (
     check_time_column,
     check_two_axes,
     refused_column,
+    refused_stamps,
 )
 from fracts.names import Names, in_columns
 from fracts.timeline import Clock
@@ -61,15 +62,21 @@ class Table:
     def rows(self, places: Places) -> NDArray[np.int64]:
         """The row of X for each series and stamp wanted, -1 for none: (series, rows).
 
-        Raises ValueError where X has two.
+        Rows off the grid of fit are none that is wanted. Raises ValueError where X has two, TypeError where
+        its stamps are of another kind.
         """
-        counts, owner = places.clock.counts(self.stamps), np.zeros(len(self.stamps), dtype=np.int64)
+        try:
+            counts, off = places.clock.located(self.stamps)
+        except TypeError as kind:
+            raise refused_stamps(kind, places.names.time_col) from kind
+        owner = np.zeros(len(counts), dtype=np.int64)
         wanted_owner = np.zeros(len(places.ids), dtype=np.int64)
         if self.series is not None:
             known = {name: at for at, name in enumerate(places.ids)}
             codes, names = pd.factorize(self.series)
             owner = np.array([known.get(name, -1) for name in names], dtype=np.int64)[codes]
             wanted_owner = np.arange(len(places.ids))
+        owner[off] = -1
         every = np.unique(counts)
         keys = owner * len(every) + np.searchsorted(every, counts)
         mine = np.flatnonzero(owner >= 0)

@@ -116,7 +116,7 @@ class Covariates:
             ]
         )
         for column, found, told in zip(columns, numbers, values, strict=True):
-            if np.isinf(found).any():
+            if column.levels is None:
                 check_finite_covariate(found[:, 0], column.name, places.stamps)
             _check_seen(column, found, told, places)
         return _joined(columns, numbers, places)[:, 0]

@@ -47,9 +47,7 @@ class Integers:
 
     def counts(self, index: Any) -> Counts:
         if not pd.api.types.is_integer_dtype(index.dtype):
-            raise TypeError(
-                f"the index is {type(index).__name__}, but fit saw integers. Give integer stamps."
-            )
+            raise TypeError(f"the stamps are {_kind(index)}, but fit saw integers. Give integer stamps.")
         if index.dtype.kind == "u" and (large := np.flatnonzero(index > np.iinfo(np.int64).max)).size:
             raise ValueError(
                 f"the stamp {index[large[0]]} (row {large[0]}) is beyond {np.iinfo(np.int64).max}, "
@@ -249,9 +247,19 @@ def _multiple(n: int) -> str:
     return "" if n == 1 else str(n)
 
 
+def _kind(index: Any) -> str:
+    """What the stamps `index` are, in words."""
+    if isinstance(index, pd.RangeIndex):
+        return f"row numbers (from {index.start})"
+    if isinstance(index, pd.PeriodIndex):
+        return f"periods of {index.freqstr}"
+    kinds = {"M": "dates", "i": "integers", "u": "integers"}
+    return kinds.get(index.dtype.kind, f"of dtype {index.dtype}")
+
+
 def _dates(index: Any) -> Any:
     if not isinstance(index, pd.DatetimeIndex):
-        raise TypeError(f"the index is {type(index).__name__}, but fit saw dates. Give a DatetimeIndex.")
+        raise TypeError(f"the stamps are {_kind(index)}, but fit saw dates. Give dates, by `pd.to_datetime`.")
     return index
 
 
@@ -260,15 +268,14 @@ def _in_zone(index: Any, tz: Any) -> Any:
     if (_dates(index).tz is None) != (tz is None):
         raise TypeError(
             f"the stamps have time zone {index.tz}, but fit saw {tz}. "
-            "Give both or neither a zone, with `y.tz_localize(...)` or `y.tz_localize(None)`."
+            "Give both or neither a zone, with `.tz_localize(...)` or `.tz_localize(None)` on the stamps."
         )
     return index if tz is None else index.tz_convert(tz)
 
 
 def _periods(index: Any, period: Any) -> pd.PeriodIndex:
     if not isinstance(index, pd.PeriodIndex) or index.freqstr != period:
-        came = index.freqstr if isinstance(index, pd.PeriodIndex) else type(index).__name__
         raise TypeError(
-            f"the index is {came}, but fit saw periods of {period}. Give a PeriodIndex of {period}."
+            f"the stamps are {_kind(index)}, but fit saw periods of {period}. Give a PeriodIndex of {period}."
         )
     return index

@@ -74,18 +74,23 @@ class Clock:
 
     def counts(self, index: pd.Index[Any]) -> Counts:
         """Count of every stamp; TypeError for another kind of index, ValueError for a stamp off the grid."""
-        counts = self.ruler.counts(index)
+        counts, off = self.located(index)
         check_span(index, counts, self.origin, self.step)
-        if self.whole:
-            off = (counts - self.origin) % self.step != 0
-            off |= np.asarray(self.ruler.stamps(counts) != index)
-            if off.any():
-                grid = f"every {self.freq}" if self.freq else f"every {self.step}"
-                raise ValueError(
-                    f"the stamp {index[off][0]} (row {np.flatnonzero(off)[0]}) is not on the grid of fit: "
-                    f"{grid}, {self.stamp(self.origin)} being one. Give stamps of that grid, or fit anew."
-                )
+        if off.any():
+            grid = f"every {self.freq}" if self.freq else f"every {self.step}"
+            raise ValueError(
+                f"the stamp {index[off][0]} (row {np.flatnonzero(off)[0]}) is not on the grid of fit: "
+                f"{grid}, {self.stamp(self.origin)} being one. Give stamps of that grid, or fit anew."
+            )
         return counts
+
+    def located(self, index: pd.Index[Any]) -> tuple[Counts, NDArray[np.bool_]]:
+        """Count of every stamp, and whether it is off the grid; TypeError for another kind of index."""
+        counts = self.ruler.counts(index)
+        if not self.whole:
+            return counts, np.zeros(len(counts), dtype=bool)
+        off = (counts - self.origin) % self.step != 0
+        return counts, off | np.asarray(self.ruler.stamps(counts) != index)
 
     def times(self, counts: Counts) -> NDArray[np.float64]:
         """Times of `counts` in base steps since the first row."""

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fracts.checks import check_finite, check_increasing, check_numbers
+from fracts.checks import check_finite, check_increasing, check_numbers, without_none
 from fracts.columns import numbers_of, plain_index, stamps_of
 from fracts.frame_checks import (
     check_columns,
@@ -28,6 +28,7 @@ from fracts.frame_checks import (
     check_single,
     check_stamped,
     check_stamps,
+    check_wide,
 )
 from fracts.layouts import (
     ArrayLayout,
@@ -44,6 +45,10 @@ from fracts.timeline import Neighbours
 
 Ints = NDArray[np.int64]
 Values = NDArray[np.float64]
+
+_LAST_LEVEL = (
+    " They were taken from the last level of the MultiIndex; if another one has them, name it by `time_col`."
+)
 
 
 @dataclass(frozen=True)
@@ -137,6 +142,10 @@ def _narwhal(y: Any) -> Any:
         import pyarrow
 
         y = y if isinstance(y, pyarrow.ChunkedArray) else pyarrow.chunked_array([y])
+    if type(y).__module__.split(".")[0] == "pyarrow" and type(y).__name__ == "RecordBatch":
+        import pyarrow
+
+        y = pyarrow.Table.from_batches([y])
     known = nw.from_native(y, pass_through=True, allow_series=True)
     if isinstance(known, nw.DataFrame | nw.Series):
         return known
@@ -156,13 +165,14 @@ def _read_series(y: pd.Series[Any]) -> Reading:
 
 def _read_frame(y: pd.DataFrame) -> Reading:
     _check_rows(y.size)
+    check_wide(y)
     values = [check_numbers(y.iloc[:, at], f"series {name!r}") for at, name in enumerate(y.columns)]
     return _wide(np.stack(values), plain_index(y.index), FrameLayout(y.columns, y.index[:0]))
 
 
 def _read_array(y: Any, start: int) -> Reading:
     try:
-        array = np.asarray(np.ma.filled(np.ma.asarray(y, dtype=float), np.nan) if np.ma.isMA(y) else y)
+        array = np.ma.filled(np.ma.asarray(y, dtype=float), np.nan) if np.ma.isMA(y) else without_none(y)
     except ValueError as ragged:
         raise ValueError(
             "y is a list of lists of different lengths. Give one number for every row."
@@ -200,7 +210,12 @@ def _read_table(frame: nw.DataFrame[Any], names: Names) -> Reading:
 def _read_long(frame: nw.DataFrame[Any], names: Names) -> Reading:
     named = names.id_col in frame.columns
     roles = [names.id_col, names.time_col, names.target_col]
-    check_no_more_columns(frame.columns, roles if named else roles[1:])
+    if len(frame.columns) > 2 and "id_col" in names.told:
+        check_columns(frame.columns, vars(names), needed=("id_col",))
+    if named:
+        check_no_more_columns(frame.columns, roles, ["target_col"])
+    else:
+        check_no_more_columns(frame.columns, roles[1:], ["id_col", "target_col"])
     _check_rows(len(frame))
     if named:
         keys = frame[names.id_col].to_numpy()
@@ -225,10 +240,12 @@ def _read_stack(y: pd.Series[Any] | pd.DataFrame, names: Names) -> Reading:
     time_level = list(index.names).index(names.time_col) if names.time_col in index.names else -1
     time_level %= index.nlevels
     keys = index.droplevel(time_level)
+    stamps = index.get_level_values(time_level)
+    if names.time_col not in index.names:
+        check_stamps(plain_index(stamps), _LAST_LEVEL)
     codes, first = _coded(keys, _missing(keys), list(keys.names))
     ids = keys.take(first)
     values = check_numbers(column, f"series {column.name!r}")
-    stamps = index.get_level_values(time_level)
     framed = isinstance(y, pd.DataFrame)
     layout = StackLayout(column.name, framed, ids, tuple(index.names), time_level, stamps[:0])
     return _gridded(codes, plain_index(stamps), values, ids, layout)

@@ -41,7 +41,8 @@ class Forecaster(BaseEstimator, ABC):
     A `y` is a Series, a wide frame (a column a series), a long frame (a row a value, with the columns
     `unique_id`, `ds` and `y`, or without the first), rows under a MultiIndex of names and stamps, a 1-D array
     or list, or a 2-D array (time, series); frames are of pandas, polars or Arrow. Stamps are dates, periods
-    or integers. NaN and null are no value. What comes back is of the same kind.
+    or integers, which are plain numbers: 20240131 is no date. NaN, None and null are no value. What comes
+    back is of the same kind.
 
     An `X` holds covariates, a column each, as a frame with the stamps of `y`, in its index or the column
     `ds`: the same for all series, or with names, in the index or the column `unique_id`, for each its own.
@@ -138,7 +139,7 @@ class Forecaster(BaseEstimator, ABC):
         ----------
         horizon : steps; None for the horizon trained for.
         X : the covariates known in advance, at these steps; columns in `past_only` are not looked at.
-        level : percent of central intervals; 90 adds the columns `load-lo-90` and `load-hi-90`.
+        level : percent of central intervals, at least 1; 90 adds the columns `load-lo-90` and `load-hi-90`.
         quantiles : between 0 and 1; 0.1 adds the column `load_ql0.1`.
         point : "median" or "mean", in the column of the series, before those added, which ascend.
 

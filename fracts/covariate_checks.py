@@ -158,6 +158,12 @@ def refused_column(column: object, dtype: object, needed: str) -> TypeError:
     )
 
 
+def check_some_rows(rows: int) -> None:
+    """ValueError for an X without rows."""
+    if rows == 0:
+        raise ValueError("X has no rows. Give one for each stamp, with a value in every column.")
+
+
 def refused_stamps(kind: TypeError, time_col: str) -> TypeError:
     """The error that the stamps of X are of another kind than those of y."""
     return TypeError(

@@ -22,6 +22,7 @@ from fracts.covariate_checks import (
     check_once,
     check_rows,
     check_single_names,
+    check_some_rows,
     check_time_column,
     check_two_axes,
     refused_column,
@@ -65,6 +66,7 @@ class Table:
         Rows off the grid of fit are none that is wanted. Raises ValueError where X has two, TypeError where
         its stamps are of another kind.
         """
+        check_some_rows(len(self.stamps))
         try:
             counts, off = places.clock.located(self.stamps)
         except TypeError as kind:

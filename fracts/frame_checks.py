@@ -19,12 +19,8 @@ def check_columns(columns: Sequence[Any], wanted: dict[str, str], *, needed: Seq
     for role in needed:
         if wanted[role] not in columns:
             free = [name for name in columns if name not in wanted.values()]
-            say = (
-                f"Rename it, or say which one it is, as in `fit(y, {role}={free[0]!r})`."
-                if free
-                else "Add it."
-            )
-            raise ValueError(f"the frame has no column {wanted[role]!r}, only {list(columns)}. {say}")
+            cure = f"Rename it, or say so in `fit(y, {role}={free[0]!r})`." if free else "Add it."
+            raise ValueError(f"the frame has no column {wanted[role]!r}, only {list(columns)}. {cure}")
 
 
 def check_no_more_columns(columns: Sequence[Any], known: Sequence[Any], others: Sequence[str] = ()) -> None:

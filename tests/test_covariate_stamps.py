@@ -74,6 +74,14 @@ def test_stamps_of_x_of_another_kind_are_told_of_x(case):
         ridge().fit(Y, X)
 
 
+def test_an_x_without_rows_is_refused():
+    X = pd.DataFrame({"heat": HEAT}, DAYS)
+    with pytest.raises(ValueError, match="X has no rows"):
+        ridge().fit(Y, X[:0])
+    with pytest.raises(ValueError, match="X has no rows"):
+        ridge().fit(Y, X).predict(X=pl.from_pandas(X[:0].rename_axis("ds").reset_index()))
+
+
 @pytest.mark.parametrize("value", [3e101, -3e101, 3e-101, np.inf])
 def test_a_covariate_far_too_large_or_small_is_named(value):
     X = pd.DataFrame({"heat": HEAT}, DAYS)

@@ -4,9 +4,11 @@ Makridakis, Spiliotis and Assimakopoulos, 2020, International Journal of Forecas
 `Hourly-train.csv`, `Hourly-test.csv` and so on. They have no stamps, so rows are counted from 1.
 """
 
+import contextlib
 import csv
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from fracts.datasets.lines import at_line, long_frame, number_in, read_lines
@@ -41,7 +43,9 @@ def read_m4(path: str | Path, after: pd.DataFrame | None = None) -> pd.DataFrame
     stamps: list[pd.Index] = []
     values: list[list[float]] = []
     lines = read_lines(path)
-    next(lines, None)  # the header: V1, V2, ...
+    line, header = next(lines, (1, ""))
+    if _is_number(next(csv.reader([header]), [])[1:2]):
+        raise at_line(path, line, "a number stands where a header is needed, such as V1,V2,V3")
     for line, text in lines:
         name, *fields = next(csv.reader([text]))
         if not name or name in names:
@@ -58,6 +62,13 @@ def read_m4(path: str | Path, after: pd.DataFrame | None = None) -> pd.DataFrame
             f"{Path(path).name} holds no series. A header and a line for every series are needed."
         )
     return long_frame(list(names), stamps, values)
+
+
+def _is_number(field: list[str]) -> bool:
+    """Whether there is a field, and it is a number."""
+    with contextlib.suppress(ValueError):
+        return bool(field) and np.isfinite(float(field[0]))
+    return False
 
 
 def _values(path: str | Path, line: int, name: str, fields: list[str]) -> list[float]:

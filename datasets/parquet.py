@@ -6,9 +6,11 @@ import pandas as pd
 
 
 def read_parquet(
-    path: str | Path, *, id_col: str = "unique_id", time_col: str = "ds", target_col: str = "y"
+    path: str | Path, *, id_col: str | None = "unique_id", time_col: str = "ds", target_col: str = "y"
 ) -> pd.DataFrame:
     """The columns `id_col`, `time_col` and `target_col` of a Parquet file, as they are; needs pyarrow.
+
+    Of a file with a single series `id_col` is None, and the other two come back.
 
     Raises
     ------
@@ -30,10 +32,11 @@ def read_parquet(
         columns = parquet.read_schema(path).names
     except pyarrow.ArrowInvalid as broken:
         raise ValueError(f"{Path(path).name} is no Parquet file: {broken}") from broken
-    wanted = [id_col, time_col, target_col]
+    wanted = [name for name in (id_col, time_col, target_col) if name is not None]
     if missing := [name for name in wanted if name not in columns]:
         raise ValueError(
             f"{Path(path).name} has no column {missing[0]!r}, only {columns}. "
-            "Say by id_col, time_col and target_col which ones they are."
+            "Say by id_col, time_col and target_col which ones they are; id_col=None says that there is one "
+            "series."
         )
     return pd.read_parquet(path, columns=wanted)

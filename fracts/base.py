@@ -25,7 +25,8 @@ from fracts.covariate_reading import Places
 from fracts.covariates import Covariates, learn_covariates
 from fracts.forecasts import QUANTILES, Forecast, Request, request
 from fracts.gaps import check_on_gaps, tell_gaps
-from fracts.reading import Names, Reading, read
+from fracts.names import Names, check_names_used
+from fracts.reading import Reading, read
 from fracts.rulers import Counts
 from fracts.scores import naive_scale
 from fracts.scoring import Continuation, Steps, mean_squares
@@ -40,7 +41,8 @@ class Forecaster(BaseEstimator, ABC):
     A `y` is a Series, a wide frame (a column a series), a long frame (a row a value, with the columns
     `unique_id`, `ds` and `y`, or without the first), rows under a MultiIndex of names and stamps, a 1-D array
     or list, or a 2-D array (time, series); frames are of pandas, polars or Arrow. Stamps are dates, periods
-    or integers. NaN and null are no value. What comes back is of the same kind.
+    or integers, which are plain numbers: 20240131 is no date. NaN, None and null are no value. What comes
+    back is of the same kind.
 
     An `X` holds covariates, a column each, as a frame with the stamps of `y`, in its index or the column
     `ds`: the same for all series, or with names, in the index or the column `unique_id`, for each its own.
@@ -81,8 +83,9 @@ class Forecaster(BaseEstimator, ABC):
             start and end where they like; each is forecast from its own last row.
         X : covariates of these rows, as the class describes them; None for none. Numbers, or texts and
             categories, whose levels are learned here. A value may be missing only where `y` has none.
-        id_col, time_col, target_col : columns of a long frame; `time_col` also of the stamps of a wide polars
-            or Arrow frame, where the only column of dates needs no name.
+        id_col, time_col, target_col : columns of a long frame, or levels of its index; `time_col` also of the
+            stamps of a wide polars or Arrow frame, where the only column of dates needs no name. A name that
+            plays no part in `y` is an error.
         freq : the grid of the stamps in the spelling of pandas ("15min", "W-WED", "ME") or of polars ("15m",
             "1mo"), an integer for integers. None finds it: the coarsest calendar that all stamps lie on.
         base_step : says that time is real, in steps of this length: a timedelta, or a text such as "1s"; an
@@ -112,7 +115,9 @@ class Forecaster(BaseEstimator, ABC):
         fresh = type(self)(**self.get_params(deep=False))
         given = set(vars(fresh))
         fresh._names, fresh._on_gaps = Names(id_col, time_col, target_col), on_gaps
-        fresh._learn(read(y, fresh._names), X, freq, base_step)
+        reading = read(y, fresh._names)
+        check_names_used(fresh._names, reading.layout)
+        fresh._learn(reading, X, freq, base_step)
         fresh._learned = [name for name in vars(fresh) if name not in given]
         for name in self._learned:
             delattr(self, name)
@@ -134,7 +139,7 @@ class Forecaster(BaseEstimator, ABC):
         ----------
         horizon : steps; None for the horizon trained for.
         X : the covariates known in advance, at these steps; columns in `past_only` are not looked at.
-        level : percent of central intervals; 90 adds the columns `load-lo-90` and `load-hi-90`.
+        level : percent of central intervals, at least 1; 90 adds the columns `load-lo-90` and `load-hi-90`.
         quantiles : between 0 and 1; 0.1 adds the column `load_ql0.1`.
         point : "median" or "mean", in the column of the series, before those added, which ascend.
 
@@ -352,7 +357,7 @@ class Forecaster(BaseEstimator, ABC):
         """
         self._check_fitted()
         row = check_row(values, self.series_ids_)[:, None]
-        counts = self._counts + self._clock.step
+        counts = self._clock.ahead(self._counts, 1)[:, 0]
         places = self._places(row, counts[:, None])
         moved = self._transform.forward(row, places.told)
         covariates = self._covariates.row(x, places)[:, None]
@@ -487,7 +492,7 @@ class Forecaster(BaseEstimator, ABC):
         """Covariates known in advance (series, steps, numbers), 0 from `steps` to the horizon trained for."""
         if X is None and not self._covariates.known:
             return np.empty((len(self._counts), max(steps, self.horizon), 0))
-        counts = self._counts[:, None] + self._clock.step * np.arange(1, steps + 1, dtype=np.int64)
+        counts = self._clock.ahead(self._counts, steps)
         ahead = self._covariates.ahead(X, self._places(np.zeros(counts.shape), counts))
         return np.pad(ahead, ((0, 0), (0, max(0, self.horizon - steps)), (0, 0)))
 

@@ -39,16 +39,18 @@ def check_positive_integer(value: object, name: str) -> int:
 
 
 def check_levels(level: float | Iterable[float]) -> list[float]:
-    """Levels of central intervals in percent, ascending; ValueError outside (0, 100).
+    """Levels of central intervals in percent, ascending; ValueError outside [1, 100), as for a share.
 
     Examples
     --------
     >>> check_levels([95, 80])
     [80.0, 95.0]
     """
-    return _check_open_interval(
-        level, "level", 100, "90 asks for the interval that holds 90 % of the outcomes"
-    )
+    hint = "90 asks for the interval that holds 90 % of the outcomes"
+    levels = _check_open_interval(level, "level", 100, hint)
+    if levels[0] < 1:
+        raise ValueError(f"level is in percent, at least 1, got {levels[0]!r}; {hint}.")
+    return levels
 
 
 def check_quantiles(quantiles: float | Iterable[float]) -> list[float]:
@@ -62,6 +64,16 @@ def check_quantiles(quantiles: float | Iterable[float]) -> list[float]:
     return _check_open_interval(
         quantiles, "quantiles", 1, "0.9 asks for the value that 90 % of the outcomes stay below"
     )
+
+
+def check_distinct(suffixes: Sequence[str], levels: Sequence[float]) -> None:
+    """ValueError for two quantile levels whose columns would have one name."""
+    for at, suffix in enumerate(suffixes):
+        if suffix in suffixes[:at]:
+            raise ValueError(
+                f"the quantiles {levels[suffixes.index(suffix)]!r} and {levels[at]!r} would both be called "
+                f"{suffix!r}, names having six digits. Ask for one of them."
+            )
 
 
 def _check_open_interval(asked: float | Iterable[float], name: str, top: int, hint: str) -> list[float]:
@@ -93,6 +105,21 @@ def check_numbers(values: Any, name: str) -> NDArray[np.float64]:
     if values.dtype.kind in "iu" and (np.abs(floats) >= LARGEST_EXACT).any():
         _check_digits(values, floats, name)
     return floats
+
+
+def without_none(values: ArrayLike) -> NDArray[Any]:
+    """`values` as an array, NaN for None.
+
+    Examples
+    --------
+    >>> without_none([1, None])
+    array([ 1., nan])
+    """
+    array = np.asarray(values)
+    if array.dtype != object:
+        return array
+    told = [np.nan if value is None else value for value in array.ravel().tolist()]
+    return np.array(told).reshape(array.shape)
 
 
 def refused_numbers(name: str, dtype: object) -> TypeError:
@@ -156,7 +183,7 @@ def check_row(values: ArrayLike, names: Sequence[object]) -> NDArray[np.float64]
             "the row came as a Series, whose labels would be ignored. Give the bare values in the order of "
             "`series_ids_`, as `row[model.series_ids_].to_numpy()` does, or a frame with a stamp to `update`."
         )
-    row = check_numbers(np.asarray(values), "the row")
+    row = check_numbers(without_none(values), "the row")
     if row.shape != (len(names),):
         raise ValueError(
             f"one value for each of {len(names)} series is needed, got shape {row.shape}. "

@@ -71,9 +71,12 @@ def like_column(index: pd.Index[Any], column: nw.Series[Any]) -> nw.Series[Any]:
         return _narwhal(native)
     zone = getattr(index, "tz", None)
     bare = index if zone is None else pd.DatetimeIndex(index).tz_convert("UTC").tz_localize(None)
+    if column.dtype.is_integer():
+        held = typed_index(index, column.to_numpy().dtype)
+        return nw.new_series(column.name, held.to_numpy(), backend=column.implementation)
     values = bare.to_numpy()
-    if values.dtype.kind == "M":  # of which polars knows no seconds
-        values = values.astype("M8[ns]")
+    if values.dtype == "M8[s]":  # of which polars knows nothing
+        values = values.astype("M8[ms]")
     library: Any = column.implementation
     stamps: nw.Series[Any] = nw.new_series(column.name, values, backend=library)
     if isinstance(column.dtype, nw.Datetime) and column.dtype.time_zone is not None:

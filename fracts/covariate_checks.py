@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fracts.checks import LARGEST, far_off
+
 Told = Callable[[int, int], str]  # a series and a row of it in words
 
 _LISTED = 4  # places named before the rest is counted
@@ -139,11 +141,12 @@ def check_once(keys: NDArray[np.int64], stamps: pd.Index[Any], series: pd.Index[
 
 
 def check_finite_covariate(values: NDArray[np.float64], column: object, stamps: pd.Index[Any]) -> None:
-    """ValueError naming the first infinity in a column (rows,) of X."""
-    if (at := np.flatnonzero(np.isinf(values))).size:
+    """ValueError naming the first infinite or far too large or small value in a column (rows,) of X."""
+    if (at := np.flatnonzero(far_off(values))).size:
         raise ValueError(
             f"X holds {values[at[0]]} in column {column!r} at {stamps[at[0]]} (row {at[0]}). Values must be "
-            "finite; write NaN where there is none."
+            f"finite, of sizes from {1 / LARGEST:g} to {LARGEST:g}: change the unit, or write NaN where "
+            "there is none."
         )
 
 
@@ -152,6 +155,20 @@ def refused_column(column: object, dtype: object, needed: str) -> TypeError:
     return TypeError(
         f"column {column!r} of X has dtype {dtype}; {needed} are needed. Convert it: with "
         "`pd.to_numeric(...)` or `.astype('category')`, and of a date take its parts, as `.hour`."
+    )
+
+
+def check_some_rows(rows: int) -> None:
+    """ValueError for an X without rows."""
+    if rows == 0:
+        raise ValueError("X has no rows. Give one for each stamp, with a value in every column.")
+
+
+def refused_stamps(kind: TypeError, time_col: str) -> TypeError:
+    """The error that the stamps of X are of another kind than those of y."""
+    return TypeError(
+        f"X is aligned by stamp, but {kind} Its stamps are its index, or its column {time_col!r}; what a "
+        "series is for good is repeated at every stamp."
     )
 
 

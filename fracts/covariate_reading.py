@@ -22,11 +22,13 @@ from fracts.covariate_checks import (
     check_once,
     check_rows,
     check_single_names,
+    check_some_rows,
     check_time_column,
     check_two_axes,
     refused_column,
+    refused_stamps,
 )
-from fracts.reading import Names
+from fracts.names import Names, in_columns
 from fracts.timeline import Clock
 
 
@@ -61,15 +63,22 @@ class Table:
     def rows(self, places: Places) -> NDArray[np.int64]:
         """The row of X for each series and stamp wanted, -1 for none: (series, rows).
 
-        Raises ValueError where X has two.
+        Rows off the grid of fit are none that is wanted. Raises ValueError where X has two, TypeError where
+        its stamps are of another kind.
         """
-        counts, owner = places.clock.counts(self.stamps), np.zeros(len(self.stamps), dtype=np.int64)
+        check_some_rows(len(self.stamps))
+        try:
+            counts, off = places.clock.located(self.stamps)
+        except TypeError as kind:
+            raise refused_stamps(kind, places.names.time_col) from kind
+        owner = np.zeros(len(counts), dtype=np.int64)
         wanted_owner = np.zeros(len(places.ids), dtype=np.int64)
         if self.series is not None:
             known = {name: at for at, name in enumerate(places.ids)}
             codes, names = pd.factorize(self.series)
             owner = np.array([known.get(name, -1) for name in names], dtype=np.int64)[codes]
             wanted_owner = np.arange(len(places.ids))
+        owner[off] = -1
         every = np.unique(counts)
         keys = owner * len(every) + np.searchsorted(every, counts)
         mine = np.flatnonzero(owner >= 0)
@@ -91,6 +100,8 @@ def read_covariates(X: Any, places: Places, what: str) -> Table:
         return _read_array(X, places, what)
     if isinstance(X, pd.DataFrame):
         check_single_names(list(X.columns))
+        X, names = in_columns(X, places.names)
+        places = places._replace(names=names)
         if isinstance(X.index, pd.MultiIndex):
             return _table(X, _time_level(X.index, places.names), X.index, places)
         if places.names.time_col not in X.columns:

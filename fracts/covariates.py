@@ -116,7 +116,7 @@ class Covariates:
             ]
         )
         for column, found, told in zip(columns, numbers, values, strict=True):
-            if np.isinf(found).any():
+            if column.levels is None:
                 check_finite_covariate(found[:, 0], column.name, places.stamps)
             _check_seen(column, found, told, places)
         return _joined(columns, numbers, places)[:, 0]
@@ -143,7 +143,7 @@ def learn_covariates(X: Any, past_only: Any, places: Places) -> Covariates:
 
     Examples
     --------
-    >>> from fracts.reading import Names
+    >>> from fracts.names import Names
     >>> from fracts.timeline import learn_clock
     >>> X = pd.DataFrame({"heat": [1.0, 3.0, 5.0], "sky": ["clear", "rain", "clear"]})
     >>> seen = np.ones((1, 3), dtype=bool)

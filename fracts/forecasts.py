@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from fracts.checks import check_levels, check_quantiles
+from fracts.checks import check_distinct, check_levels, check_quantiles
 
 QUANTILES = np.array(
     [0.005, 0.01, 0.025, *np.arange(5, 100, 5) / 100, 0.975, 0.99, 0.995]
@@ -86,6 +86,7 @@ def request(
     else:
         levels = [] if quantiles is None else check_quantiles(quantiles)
         suffixes = [f"_ql{q:g}" for q in levels]
+    check_distinct(suffixes, levels)
     return Request(point, np.array(levels, dtype=np.float64), tuple(suffixes))
 
 

@@ -18,31 +18,45 @@ def check_columns(columns: Sequence[Any], wanted: dict[str, str], *, needed: Seq
     """ValueError where a column of `wanted` (role: name) that is `needed` is not among `columns`."""
     for role in needed:
         if wanted[role] not in columns:
-            raise ValueError(
-                f"the frame has no column {wanted[role]!r}, only {list(columns)}. "
-                f"Say which one it is, as in `fit(y, {role}={columns[0]!r})`."
-            )
+            free = [name for name in columns if name not in wanted.values()]
+            cure = f"Rename it, or say so in `fit(y, {role}={free[0]!r})`." if free else "Add it."
+            raise ValueError(f"the frame has no column {wanted[role]!r}, only {list(columns)}. {cure}")
 
 
-def check_no_more_columns(columns: Sequence[Any], known: Sequence[Any]) -> None:
-    """ValueError for a column of a long frame that is none of `known`."""
+def check_no_more_columns(columns: Sequence[Any], known: Sequence[Any], others: Sequence[str] = ()) -> None:
+    """ValueError for a column that is none of `known`; `others` are the parts it may be meant for."""
     if more := [name for name in columns if name not in known]:
+        say = " and ".join(f"`{role}=...`" for role in others)
         raise ValueError(
-            f"the columns {more} of a long frame are none of {list(known)}. "
-            f"Leave them out with `y[{list(known)}]`, or say by `target_col=...` which column is the series."
+            f"the columns {more} are none of {list(known)}, from which the series are read. "
+            f"Leave them out with `y[{list(known)}]`" + (f", or say by {say} what they are." if say else ".")
         )
 
 
-def check_stamps(index: pd.Index[Any]) -> None:
-    """TypeError unless dates, periods or integers."""
+def check_wide(frame: pd.DataFrame) -> None:
+    """TypeError for a column of a wide frame that can only hold stamps or names."""
+    for name, dtype in frame.dtypes.items():
+        if dtype.kind in "MO" or isinstance(dtype, pd.PeriodDtype | pd.CategoricalDtype):
+            raise TypeError(
+                f"series {name!r} holds values of dtype {dtype}; numbers are needed. If these are the "
+                f"stamps, make them dates with `pd.to_datetime(...)` and say `fit(y, time_col={name!r})`; if "
+                "numbers, convert them with `pd.to_numeric(...)`; if names of series, give a long frame."
+            )
+
+
+def check_stamps(index: pd.Index[Any], where: str = "") -> None:
+    """TypeError unless dates, periods or integers; `where` says what else the stamps could be taken from."""
     kinds = isinstance(index, pd.DatetimeIndex | pd.PeriodIndex) or index.dtype.kind in "iu"
     if not kinds and not index.isna().all():
         of = "the stamps" if index.name is None else f"the stamps {index.name!r}"
         missing = np.flatnonzero(index.isna())
         seen = f"such as {index.dropna()[0]!r}" + (f", none in row {missing[0]}" if missing.size else "")
+        cure = "`pd.to_datetime(...)`, or `pl.col(...).str.to_datetime()`"
+        if index.dtype.kind == "f":
+            cure = "`.astype(int)`, having dropped rows without a stamp"
         raise TypeError(
             f"{of} came as {index.dtype}, {seen}; dates, periods or integers are needed in every row. "
-            "Convert with `pd.to_datetime(...)`, or `pl.col(...).str.to_datetime()`."
+            f"Convert with {cure}.{where}"
         )
 
 
@@ -95,9 +109,24 @@ def check_panel_size(n_series: int, n_stamps: int) -> None:
         )
 
 
+def check_headings(columns: Sequence[Any], came: Sequence[Any]) -> None:
+    """ValueError for a column of a forecast whose name another has; `came` are those of y."""
+    for at, name in enumerate(columns):
+        if name in columns[:at]:
+            raise ValueError(
+                f"the forecast would have two columns {name!r}: y has {list(came)}, and the columns that are "
+                "added are called after the model, or the series and the level. Rename that column of y."
+            )
+
+
 def check_one_axis(columns: pd.Index[Any]) -> None:
     """ValueError unless every column of a wide frame has a name of its own."""
-    if isinstance(columns, pd.MultiIndex) or not columns.is_unique:
+    if isinstance(columns, pd.MultiIndex):
+        raise ValueError(
+            f"the columns have {columns.nlevels} levels {list(columns.names)}; one is needed, that names the "
+            "series. Join the levels, as by `y.columns = y.columns.map('/'.join)`, or give a long frame."
+        )
+    if not columns.is_unique:
         raise ValueError(
             f"the columns {list(columns)} do not name one series each. Give every column its own name."
         )

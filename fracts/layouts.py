@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fracts.columns import like_column, native_frame, only_column, typed_index
+from fracts.frame_checks import check_headings
 
 Table = NDArray[np.float64]
 
@@ -50,6 +51,10 @@ class Layout(ABC):
         stamps: (horizon,), or (series * horizon,) where the series are `apart`.  model: name of the column
         of a long frame.
         """
+
+    def called(self, role: str) -> Sequence[Any]:
+        """What in this container has the part `role`: "id_col", "time_col" or "target_col"."""
+        return self.ids if role == "target_col" and len(self.ids) == 1 else ()
 
     def places(self, other: Layout) -> NDArray[np.int64]:
         """Where the series of `other` stand here.
@@ -127,6 +132,9 @@ class SeriesLayout(Layout):
     def flat(self) -> bool:
         return True
 
+    def called(self, role: str) -> Sequence[Any]:
+        return [self.stamps.name] if role == "time_col" else super().called(role)
+
     def write(self, table: Table, suffixes: Sequence[str], stamps: pd.Index[Any], model: str) -> Any:
         index = _like_index(stamps, self.stamps)
         if not suffixes:
@@ -148,6 +156,9 @@ class FrameLayout(Layout):
     @property
     def ids(self) -> list[Any]:
         return list(self.columns)
+
+    def called(self, role: str) -> Sequence[Any]:
+        return [self.stamps.name] if role == "time_col" else super().called(role)
 
     def write(self, table: Table, suffixes: Sequence[str], stamps: pd.Index[Any], model: str) -> Any:
         columns = self.columns
@@ -176,6 +187,12 @@ class StackLayout(Layout):
     @property
     def ids(self) -> list[Any]:
         return list(self.names)
+
+    def called(self, role: str) -> Sequence[Any]:
+        if role == "target_col":
+            return [self.heading]
+        stamped = [self.levels[self.time_level]]
+        return stamped if role == "time_col" else [level for level in self.levels if level not in stamped]
 
     def write(self, table: Table, suffixes: Sequence[str], stamps: pd.Index[Any], model: str) -> Any:
         named = self.names.take(np.repeat(np.arange(table.shape[0]), table.shape[1]))
@@ -209,6 +226,12 @@ class LongLayout(Layout):
     def flat(self) -> bool:
         return self.names is None
 
+    def called(self, role: str) -> Sequence[Any]:
+        if role == "target_col":
+            return [self.target]
+        frame = self.stamps if role == "time_col" else self.names
+        return () if frame is None else [only_column(frame).name]
+
     def write(self, table: Table, suffixes: Sequence[str], stamps: pd.Index[Any], model: str) -> Any:
         n_series, horizon = table.shape[:2]
         time = only_column(self.stamps)
@@ -217,8 +240,9 @@ class LongLayout(Layout):
             names = only_column(self.names)
             columns[names.name] = names[np.repeat(np.arange(n_series), horizon).tolist()]
         columns[time.name] = like_column(stamps, time)
-        for at, suffix in enumerate(["", *suffixes]):
-            columns[f"{model}{suffix}"] = table[:, :, at].ravel()
+        headings = [f"{model}{suffix}" for suffix in ("", *suffixes)]
+        check_headings([*columns, *headings], list(columns))
+        columns |= dict(zip(headings, table.transpose(2, 0, 1).reshape(len(headings), -1), strict=True))
         return native_frame(columns, time.implementation)
 
 
@@ -237,10 +261,15 @@ class TableLayout(Layout):
     def ids(self) -> list[Any]:
         return list(self.columns)
 
+    def called(self, role: str) -> Sequence[Any]:
+        return [only_column(self.stamps).name] if role == "time_col" else super().called(role)
+
     def write(self, table: Table, suffixes: Sequence[str], stamps: pd.Index[Any], model: str) -> Any:
         time = only_column(self.stamps)
         values = np.concatenate(list(table), axis=1).T
-        columns = dict(zip(_headings(self.ids, suffixes), values, strict=True))
+        headings = _headings(self.ids, suffixes)
+        check_headings([time.name, *headings], [time.name, *self.columns])
+        columns = dict(zip(headings, values, strict=True))
         return native_frame({time.name: like_column(stamps, time)} | columns, time.implementation)
 
 
@@ -280,11 +309,13 @@ def shortened(ids: Sequence[Any]) -> str:
 def _headings(ids: Sequence[Any], suffixes: Sequence[str]) -> list[Any]:
     if not suffixes:
         return ["y" if name is None else name for name in ids]
-    return [
+    columns = [
         column
         for name in ("y" if name is None else name for name in ids)
         for column in (name, *(f"{name}{end}" for end in suffixes))
     ]
+    check_headings(columns, ids)
+    return columns
 
 
 def _like_index(stamps: pd.Index[Any], kept: pd.Index[Any]) -> pd.Index[Any]:

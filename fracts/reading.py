@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fracts.checks import check_finite, check_increasing, check_numbers
+from fracts.checks import check_finite, check_increasing, check_numbers, without_none
 from fracts.columns import numbers_of, plain_index, stamps_of
 from fracts.frame_checks import (
     check_columns,
@@ -28,6 +28,7 @@ from fracts.frame_checks import (
     check_single,
     check_stamped,
     check_stamps,
+    check_wide,
 )
 from fracts.layouts import (
     ArrayLayout,
@@ -39,19 +40,15 @@ from fracts.layouts import (
     StackLayout,
     TableLayout,
 )
+from fracts.names import Names, in_columns
 from fracts.timeline import Neighbours
 
 Ints = NDArray[np.int64]
 Values = NDArray[np.float64]
 
-
-@dataclass(frozen=True)
-class Names:
-    """The columns that make a frame long, as `fit` was told."""
-
-    id_col: str = "unique_id"
-    time_col: str = "ds"
-    target_col: str = "y"
+_LAST_LEVEL = (
+    " They were taken from the last level of the MultiIndex; if another one has them, name it by `time_col`."
+)
 
 
 @dataclass(frozen=True)
@@ -114,20 +111,24 @@ def read(y: Any, names: Names | None = None, start: int = 0) -> Reading:
     (array([[1., 2.]]), ['load'])
     """
     names = names or Names()
+    if isinstance(y, pd.DataFrame):
+        check_one_axis(y.columns)
+        y, names = in_columns(y, names)
     if isinstance(y, pd.Series | pd.DataFrame) and isinstance(y.index, pd.MultiIndex):
         return _read_stack(y, names)
     if isinstance(y, pd.Series):
         return _read_series(y)
     if isinstance(y, np.ndarray | list | tuple):
         return _read_array(y, start)
-    if isinstance(y, pd.DataFrame):
-        check_one_axis(y.columns)
-        if names.time_col not in y.columns:
-            _refuse_half_long(y, names)
-            return _read_frame(y)
+    if isinstance(y, pd.DataFrame) and names.time_col not in y.columns:
+        if names.id_col in y.columns:
+            check_columns(list(y.columns), vars(names), needed=("time_col", "target_col"))
+        return _read_frame(y)
     frame = _narwhal(y)
     if isinstance(frame, nw.Series):
         return _read_column(frame, start)
+    if not frame.columns:
+        _check_rows(0)
     if names.target_col in frame.columns and names.time_col in frame.columns:
         return _read_long(frame, names)
     if names.id_col in frame.columns:
@@ -141,6 +142,10 @@ def _narwhal(y: Any) -> Any:
         import pyarrow
 
         y = y if isinstance(y, pyarrow.ChunkedArray) else pyarrow.chunked_array([y])
+    if type(y).__module__.split(".")[0] == "pyarrow" and type(y).__name__ == "RecordBatch":
+        import pyarrow
+
+        y = pyarrow.Table.from_batches([y])
     known = nw.from_native(y, pass_through=True, allow_series=True)
     if isinstance(known, nw.DataFrame | nw.Series):
         return known
@@ -160,13 +165,14 @@ def _read_series(y: pd.Series[Any]) -> Reading:
 
 def _read_frame(y: pd.DataFrame) -> Reading:
     _check_rows(y.size)
+    check_wide(y)
     values = [check_numbers(y.iloc[:, at], f"series {name!r}") for at, name in enumerate(y.columns)]
     return _wide(np.stack(values), plain_index(y.index), FrameLayout(y.columns, y.index[:0]))
 
 
 def _read_array(y: Any, start: int) -> Reading:
     try:
-        array = np.asarray(np.ma.filled(np.ma.asarray(y, dtype=float), np.nan) if np.ma.isMA(y) else y)
+        array = np.ma.filled(np.ma.asarray(y, dtype=float), np.nan) if np.ma.isMA(y) else without_none(y)
     except ValueError as ragged:
         raise ValueError(
             "y is a list of lists of different lengths. Give one number for every row."
@@ -204,7 +210,12 @@ def _read_table(frame: nw.DataFrame[Any], names: Names) -> Reading:
 def _read_long(frame: nw.DataFrame[Any], names: Names) -> Reading:
     named = names.id_col in frame.columns
     roles = [names.id_col, names.time_col, names.target_col]
-    check_no_more_columns(frame.columns, roles if named else roles[1:])
+    if len(frame.columns) > 2 and "id_col" in names.told:
+        check_columns(frame.columns, vars(names), needed=("id_col",))
+    if named:
+        check_no_more_columns(frame.columns, roles, ["target_col"])
+    else:
+        check_no_more_columns(frame.columns, roles[1:], ["id_col", "target_col"])
     _check_rows(len(frame))
     if named:
         keys = frame[names.id_col].to_numpy()
@@ -229,10 +240,12 @@ def _read_stack(y: pd.Series[Any] | pd.DataFrame, names: Names) -> Reading:
     time_level = list(index.names).index(names.time_col) if names.time_col in index.names else -1
     time_level %= index.nlevels
     keys = index.droplevel(time_level)
+    stamps = index.get_level_values(time_level)
+    if names.time_col not in index.names:
+        check_stamps(plain_index(stamps), _LAST_LEVEL)
     codes, first = _coded(keys, _missing(keys), list(keys.names))
     ids = keys.take(first)
     values = check_numbers(column, f"series {column.name!r}")
-    stamps = index.get_level_values(time_level)
     framed = isinstance(y, pd.DataFrame)
     layout = StackLayout(column.name, framed, ids, tuple(index.names), time_level, stamps[:0])
     return _gridded(codes, plain_index(stamps), values, ids, layout)
@@ -285,13 +298,6 @@ def _integers(stamps: Any) -> NDArray[np.int64]:
     if isinstance(stamps, pd.DatetimeIndex | pd.PeriodIndex):
         return np.asarray(stamps.asi8)
     return np.asarray(stamps, dtype=np.int64)
-
-
-def _refuse_half_long(y: pd.DataFrame, names: Names) -> None:
-    """ValueError where the frame looks long but for its columns."""
-    if names.id_col in y.columns or y.index.name == names.id_col:
-        columns = [*(name for name in y.index.names if name is not None), *y.columns]
-        check_columns(columns, vars(names), needed=("time_col", "target_col"))
 
 
 def _check_rows(size: int) -> None:

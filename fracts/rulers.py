@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 Counts = NDArray[np.int64]
 
 DAY = np.timedelta64(1, "D")
+_ENDS = np.array(["1677-09-21T00:12:44", "2262-04-11T23:47:16"], dtype="M8[us]")  # of nanoseconds
 
 
 class Ruler(Protocol):
@@ -46,8 +47,11 @@ class Integers:
 
     def counts(self, index: Any) -> Counts:
         if not pd.api.types.is_integer_dtype(index.dtype):
-            raise TypeError(
-                f"the index is {type(index).__name__}, but fit saw integers. Give integer stamps."
+            raise TypeError(f"the stamps are {_kind(index)}, but fit saw integers. Give integer stamps.")
+        if index.dtype.kind == "u" and (large := np.flatnonzero(index > np.iinfo(np.int64).max)).size:
+            raise ValueError(
+                f"the stamp {index[large[0]]} (row {large[0]}) is beyond {np.iinfo(np.int64).max}, "
+                "the last of int64. Subtract the first stamp from all."
             )
         return np.asarray(index, dtype=np.int64)
 
@@ -79,7 +83,16 @@ class Instants:
         return cls(index.tz, index.unit, index.name)
 
     def counts(self, index: Any) -> Counts:
-        return np.asarray(_in_zone(index, self.tz).as_unit("ns").asi8)
+        index = _in_zone(index, self.tz)
+        try:
+            return np.asarray(index.as_unit("ns").asi8)
+        except pd.errors.OutOfBoundsDatetime as out:
+            far = np.flatnonzero(beyond_nanoseconds(index.asi8.view(f"M8[{index.unit}]")))
+            raise ValueError(
+                f"the stamp {index[far[0]]} (row {far[0]}) lies outside the years 1677 to 2262, whose times "
+                "of day can be counted in nanoseconds. Only days, months and years may lie anywhere: give "
+                "one row for each, at the same time of day, or integers."
+            ) from out
 
     def stamps(self, counts: Counts) -> pd.Index[Any]:
         instants = pd.DatetimeIndex(counts.view("M8[ns]"), name=self.name).as_unit(self.unit)
@@ -117,7 +130,10 @@ class Dates:
         return number(self.calendar, wall_of(_in_zone(index, self.tz)) - self.shift)
 
     def stamps(self, counts: Counts) -> pd.Index[Any]:
-        wall = pd.DatetimeIndex(_mark(self.calendar, counts) + self.shift, name=self.name).as_unit(self.unit)
+        marks = _mark(self.calendar, counts)
+        if self.unit == "ns":
+            check_nanoseconds(marks.astype("M8[us]") + self.shift.astype("m8[us]"))
+        wall = pd.DatetimeIndex(marks + self.shift, name=self.name).as_unit(self.unit)
         if self.tz is None:
             return wall
         # An hour that the change of clocks repeats is the first of the two; one that it skips moves forward.
@@ -206,6 +222,21 @@ def _mark(calendar: str, counts: Counts) -> NDArray[Any]:
     return np.busday_offset(following, -1, roll="forward")
 
 
+def beyond_nanoseconds(dates: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where `dates` lie outside what 64 bits of nanoseconds hold, 1677 to 2262."""
+    return np.asarray((dates <= _ENDS[0]) | (dates >= _ENDS[1]))
+
+
+def check_nanoseconds(dates: NDArray[Any]) -> None:
+    """ValueError for a stamp to be written in nanoseconds that they do not hold."""
+    if (far := np.flatnonzero(beyond_nanoseconds(dates))).size:
+        raise ValueError(
+            f"the stamp {dates[far[0]].astype('M8[s]')} cannot be written in nanoseconds, the unit of the "
+            "stamps given, which end in 1677 and 2262. Give stamps in seconds or microseconds, as by "
+            "`y.index.as_unit('us')`, or a shorter horizon."
+        )
+
+
 def wall_of(index: Any) -> NDArray[Any]:
     """Wall-clock times of a DatetimeIndex, without its zone."""
     wall: pd.DatetimeIndex = index.tz_localize(None)
@@ -216,9 +247,19 @@ def _multiple(n: int) -> str:
     return "" if n == 1 else str(n)
 
 
+def _kind(index: Any) -> str:
+    """What the stamps `index` are, in words."""
+    if isinstance(index, pd.RangeIndex):
+        return f"row numbers (from {index.start})"
+    if isinstance(index, pd.PeriodIndex):
+        return f"periods of {index.freqstr}"
+    kinds = {"M": "dates", "i": "integers", "u": "integers"}
+    return kinds.get(index.dtype.kind, f"of dtype {index.dtype}")
+
+
 def _dates(index: Any) -> Any:
     if not isinstance(index, pd.DatetimeIndex):
-        raise TypeError(f"the index is {type(index).__name__}, but fit saw dates. Give a DatetimeIndex.")
+        raise TypeError(f"the stamps are {_kind(index)}, but fit saw dates. Give dates, by `pd.to_datetime`.")
     return index
 
 
@@ -227,15 +268,14 @@ def _in_zone(index: Any, tz: Any) -> Any:
     if (_dates(index).tz is None) != (tz is None):
         raise TypeError(
             f"the stamps have time zone {index.tz}, but fit saw {tz}. "
-            "Give both or neither a zone, with `y.tz_localize(...)` or `y.tz_localize(None)`."
+            "Give both or neither a zone, with `.tz_localize(...)` or `.tz_localize(None)` on the stamps."
         )
     return index if tz is None else index.tz_convert(tz)
 
 
 def _periods(index: Any, period: Any) -> pd.PeriodIndex:
     if not isinstance(index, pd.PeriodIndex) or index.freqstr != period:
-        came = index.freqstr if isinstance(index, pd.PeriodIndex) else type(index).__name__
         raise TypeError(
-            f"the index is {came}, but fit saw periods of {period}. Give a PeriodIndex of {period}."
+            f"the stamps are {_kind(index)}, but fit saw periods of {period}. Give a PeriodIndex of {period}."
         )
     return index

@@ -21,6 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fracts.checks import check_positive_integer
+from fracts.clock_checks import check_minutes, check_one_grid, check_span, check_step_of_dates
 from fracts.rulers import DAY, Counts, Dates, Instants, Integers, Periods, Ruler, number, wall_of
 
 # Coarsest first; 30 June is the end of June before it is the 30th.
@@ -30,6 +31,7 @@ SPARSEST = 3  # steps between rows, in the median, for a calendar still to be be
 NANOSECONDS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 DAYS = {"d": 1, "w": 7}
 MONTHS = {"mo": 1, "q": 3, "y": 12}
+_LAST = 2**63 - 1  # count that 64 bits hold
 
 
 @dataclass(frozen=True)
@@ -72,17 +74,23 @@ class Clock:
 
     def counts(self, index: pd.Index[Any]) -> Counts:
         """Count of every stamp; TypeError for another kind of index, ValueError for a stamp off the grid."""
-        counts = self.ruler.counts(index)
-        if self.whole:
-            off = (counts - self.origin) % self.step != 0
-            off |= np.asarray(self.ruler.stamps(counts) != index)
-            if off.any():
-                grid = f"every {self.freq}" if self.freq else f"every {self.step}"
-                raise ValueError(
-                    f"the stamp {index[off][0]} (row {np.flatnonzero(off)[0]}) is not on the grid of fit: "
-                    f"{grid}, {self.stamp(self.origin)} being one. Give stamps of that grid, or fit anew."
-                )
+        counts, off = self.located(index)
+        check_span(index, counts, self.origin, self.step)
+        if off.any():
+            grid = f"every {self.freq}" if self.freq else f"every {self.step}"
+            raise ValueError(
+                f"the stamp {index[off][0]} (row {np.flatnonzero(off)[0]}) is not on the grid of fit: "
+                f"{grid}, {self.stamp(self.origin)} being one. Give stamps of that grid, or fit anew."
+            )
         return counts
+
+    def located(self, index: pd.Index[Any]) -> tuple[Counts, NDArray[np.bool_]]:
+        """Count of every stamp, and whether it is off the grid; TypeError for another kind of index."""
+        counts = self.ruler.counts(index)
+        if not self.whole:
+            return counts, np.zeros(len(counts), dtype=bool)
+        off = (counts - self.origin) % self.step != 0
+        return counts, off | np.asarray(self.ruler.stamps(counts) != index)
 
     def times(self, counts: Counts) -> NDArray[np.float64]:
         """Times of `counts` in base steps since the first row."""
@@ -94,8 +102,16 @@ class Clock:
 
     def future(self, counts: Counts, horizon: int) -> pd.Index[Any]:
         """The stamps of the `horizon` base steps after each of `counts`, one after the other."""
-        ahead = self.step * np.arange(1, horizon + 1, dtype=np.int64)
-        return self.ruler.stamps((counts[:, None] + ahead).ravel())
+        return self.ruler.stamps(self.ahead(counts, horizon).ravel())
+
+    def ahead(self, counts: Counts, horizon: int) -> Counts:
+        """(len(counts), horizon), the counts of the base steps after each; ValueError where integers end."""
+        if int(counts.max()) + self.step * horizon > _LAST:
+            raise ValueError(
+                f"{horizon} steps after {self.stamp(int(counts.max()))} lie beyond the last stamp that 64 "
+                f"bits count, {self.stamp(_LAST)}. Ask for fewer steps, or let the stamps start earlier."
+            )
+        return counts[:, None] + self.step * np.arange(1, horizon + 1, dtype=np.int64)
 
     def gaps(self, before: Counts, after: Counts) -> NDArray[np.bool_]:
         """Whether a row at each of `before` is followed, at `after`, by more than one base step."""
@@ -150,6 +166,7 @@ def learn_clock(
     >>> learn_clock(pd.DatetimeIndex(["2024-01-31"]), freq="1mo").freq
     'ME'
     """
+    check_one_grid(freq, base_step)
     if neighbours is None or not neighbours.after.size:
         neighbours = _all_neighbours(index)
     if isinstance(index, pd.PeriodIndex):
@@ -204,11 +221,13 @@ def _date_grid(
     index: pd.DatetimeIndex, freq: str | int | None, base_step: Any, neighbours: Neighbours
 ) -> Grid:
     if freq is not None:
+        check_minutes(freq, index)
         return _declared_grid(index, freq)
     if base_step is not None:
+        check_step_of_dates(base_step)
         return Grid(Instants.of(index), _nanoseconds(base_step), False)
     if index.freq is not None:
-        stretched = _stretched(index, index.freq)
+        stretched = index if len(index) >= STRETCH else _stretched(index, index.freq)
         return _found_grid(stretched, _all_neighbours(stretched))
     if len(index) == 1:
         raise ValueError(
@@ -291,5 +310,10 @@ def _all_neighbours(index: pd.Index[Any]) -> Neighbours:
 
 
 def _stretched(index: pd.DatetimeIndex, freq: Any) -> pd.DatetimeIndex:
-    periods = max(len(index), STRETCH)
-    return pd.date_range(index[0], periods=periods, freq=freq, unit=index.unit, name=index.name)
+    try:
+        return pd.date_range(index[0], periods=STRETCH, freq=freq, unit=index.unit, name=index.name)
+    except (AssertionError, pd.errors.OutOfBoundsDatetime) as out:  # the first says so without a word
+        raise ValueError(
+            f"{STRETCH} steps of {freq} after {index[0]} lie beyond what stamps of the unit {index.unit} can "
+            "say. Give them in a longer unit, as by `y.index.as_unit('s')`."
+        ) from out

@@ -159,7 +159,7 @@ def test_a_declared_base_step_makes_time_real():
     model = Naive(2).fit(pd.Series(VALUES, HOURS), base_step="90min")
     assert model.freq_ is None and model.predict().index[0] == HOURS[-1] + pd.Timedelta("90min")
     assert Naive(1).fit(pd.Series([1.0, 2.0], [0, 10]), base_step=4).predict().index[0] == 14
-    for wrong in ("soon", "-1s", 0):
+    for wrong in ("soon", "-1s", "0h"):
         with pytest.raises(ValueError, match=r"base_step"):
             Naive(1).fit(pd.Series(VALUES, HOURS), base_step=wrong)
 

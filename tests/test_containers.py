@@ -290,3 +290,24 @@ def test_a_long_frame_of_another_library_continues_the_same_series(library):
     model.update(pl.from_pandas(later.assign(y=9.0)))
     assert [row["Naive"] for row in plain(model.predict())] == [VALUES[29], 9.0]
     assert model.cutoff_ == {"b": HOURS[29], "a": HOURS[44]}
+
+
+@pytest.mark.parametrize("library", [pl.DataFrame, pa.table])
+def test_short_integers_that_run_out_go_on_in_longer_ones(library):
+    stamps = {
+        pl.DataFrame: pl.Series(range(100, 126), dtype=pl.Int8),
+        pa.table: pa.array(range(100, 126), pa.int8()),
+    }
+    y = library({"ds": stamps[library], "y": VALUES[:26]})
+    model = Naive(9).fit(y)
+    assert [row["ds"] for row in plain(model.predict())] == [*range(126, 135)]
+    assert types(model.predict(2))["ds"] == types(y)["ds"]
+
+
+@pytest.mark.parametrize("empty", [pl.DataFrame(), pa.table({}), pl.DataFrame({"ds": []})])
+def test_a_frame_without_columns_of_values_is_empty(empty):
+    with pytest.raises(ValueError, match="y is empty"):
+        Naive(2).fit(empty, time_col="ds")
+    model = Naive(2).fit(pl.DataFrame({"ds": [1, 2], "y": [1.0, 2.0]}))
+    with pytest.raises(ValueError, match="y is empty"):
+        model.update(empty)

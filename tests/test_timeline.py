@@ -181,3 +181,23 @@ def test_stamps_of_another_zone_are_the_same_instants():
     index = pd.date_range("2024-03-28", periods=9, freq="D", tz="Europe/London")
     clock = learn_clock(index[:5])
     np.testing.assert_array_equal(clock.times(clock.counts(index.tz_convert("America/Lima"))), np.arange(9.0))
+
+
+@pytest.mark.parametrize(
+    "declared, error, message",
+    [
+        ({"base_step": 3600}, TypeError, "base_step=3600 is a number.*dates.*base_step='1h'"),
+        ({"base_step": np.float64(2)}, TypeError, r"base_step=.*2\.0.*is a number"),
+        ({"base_step": "1h", "freq": "D"}, ValueError, "freq='D' and base_step='1h' came together"),
+        ({"freq": "1m"}, ValueError, "freq='1m' means minutes.*1 days.*'1mo' for months"),
+    ],
+)
+def test_a_step_of_dates_is_never_guessed(declared, error, message):
+    with pytest.raises(error, match=message):
+        learn_clock(pd.date_range("2024-01-01", periods=30), **declared)
+
+
+def test_minutes_and_timedeltas_of_numpy_are_steps():
+    minutes = pd.date_range("2024-01-01", periods=30, freq="15min")
+    assert learn_clock(minutes, freq="15m").freq == "15min"
+    assert learn_clock(minutes, base_step=np.timedelta64(1, "h")).step == 3600 * 10**9

@@ -103,6 +103,7 @@ def test_a_parquet_file_gives_its_three_columns_as_they_are(tmp_path):
         ValueError, match=r"load.parquet has no column 'unique_id', only \['site', 'ds'.*id_col"
     ):
         read_parquet(path)
+    pd.testing.assert_frame_equal(read_parquet(path, id_col=None), y[["ds", "y"]])
     path.write_text("PAR?")
     with pytest.raises(ValueError, match=r"load.parquet is no Parquet file"):
         read_parquet(path)
@@ -110,6 +111,7 @@ def test_a_parquet_file_gives_its_three_columns_as_they_are(tmp_path):
 
 HEADER = "@attribute series_name string\n@attribute start date\n@frequency daily\n"
 MALFORMED = {
+    "an M4 file without header": (read_m4, "H1,605,586\nH2,3,4\n", 1, "number stands where a header.*V1,V2"),
     "a word among M4 values": (read_m4, M4.replace("2990", "many"), 3, "field 3 of series 'H2' is 'many'"),
     "a hole in an M4 series": (read_m4, M4.replace('"586",', '"",'), 2, "field 3 of series 'H1' is empty"),
     "an M4 series twice": (read_m4, M4 + "H1,2\n", 4, "'H1' was seen in line 2"),

@@ -1,8 +1,8 @@
 """Rolling origins in time: what is learned before a fold starts is tried on the origins inside it.
 
-One idea: all forecast origins of a panel are sorted once by the fold of the origin and the fold of its last
-target. Sums over such sorts are all that a choice needs, and what is learned for a fold holds no target of
-its time or later.
+One idea: all forecast origins of a panel are sorted once by the fold that tries them and the fold of their
+last target. Sums over such sorts are all that a choice needs, and what is learned for a fold holds no target
+of its time or later.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fracts.cuts import FOLDS, Cuts
 from fracts.recall import LinearMemory
 from fracts.regression import Moments, Penalty
 from fracts.scaling import Array
 from fracts.series import Panel
 
-FOLDS = (0.4, 0.6, 0.8)  # shares of the training time: what follows each is forecast by what ends before it
 PENALTIES = [Penalty(*p) for p in product((0.5, 0.75), (0.0, 0.25), (0.1, 1.0, 10.0, 100.0, 1e3, 1e4))]
 COVARIATE_STRENGTHS = (1.0, 100.0, 1e4, 1e6)
 MIN_HELD_OUT = 20  # held-out forecasts of a lead worth choosing by
@@ -30,7 +30,10 @@ _ROUNDING = 1e-13  # of a sum of squares: an error below it is none
 
 
 class Origins(NamedTuple):
-    """Origins of a block that lie in `fold` and whose last targets lie in `last_fold`."""
+    """Origins of a block that are tried in `fold` and whose last targets lie in `last_fold`.
+
+    An origin of one series stands beside those of the others at its time: NaN is no target of these.
+    """
 
     fold: int
     last_fold: int
@@ -43,16 +46,17 @@ class Targets:
     """The next values after the rows of a panel that a forecast may be learned from.
 
     None after a row without a value, so that leaving it out is the same, and where too few values, or only
-    equal ones, stand behind the scale. A long history spares its last horizon: leads that end early would
-    each need a factorisation of their own, for a handful of origins.
+    equal ones, stand behind the scale. A series of long history spares its last horizon: leads that end early
+    would each need a factorisation of their own, for a handful of origins.
     """
 
     def __init__(self, panel: Panel, horizon: int) -> None:
         self.panel, self.horizon = panel, horizon
-        times = panel.times
         self._begin = _rows_unfit(panel.values)
-        spared = horizon if times[-1] - times[0] >= _LONG * horizon else 0
-        self._end = int(np.searchsorted(times, times[-1] - spared, side="right"))
+        seen = ~np.isnan(panel.values)
+        first, last = panel.times[seen.argmax(1)], panel.times[-1 - seen[:, ::-1].argmax(1)]
+        spared = np.where(last - first >= _LONG * horizon, horizon, 0)
+        self._end = np.searchsorted(panel.times, last - spared, side="right")  # (series,)
 
     def after(self, start: int, stop: int) -> Array:
         """(series, rows, horizon) after the rows `start` to `stop`, NaN for none."""
@@ -61,7 +65,7 @@ class Targets:
         wanted = self.panel.part(start, until).ahead(self.horizon)[:, : stop - start]
         rows = np.arange(start, stop)
         silent = np.isnan(values[:, start:stop])
-        wanted[silent | (rows < self._begin[:, None]) | (rows >= self._end)] = np.nan
+        wanted[silent | (rows < self._begin[:, None]) | (rows >= self._end[:, None])] = np.nan
         return wanted
 
 
@@ -79,25 +83,27 @@ def _rows_unfit(values: Array) -> NDArray[np.int64]:
     return np.asarray(np.sum(~(enough & moved), axis=1))
 
 
-def fold_of(times: Array, lead: int = 0) -> NDArray[np.int64]:
-    """The fold that lies `lead` steps after each row, 0 before the first."""
-    ends = times[0] + np.array(FOLDS) * (times[-1] - times[0])
-    return np.searchsorted(ends, times + lead)
+def origins(memory: LinearMemory, panel: Panel, leads: NDArray[np.int64], n_groups: int) -> Iterator[Origins]:
+    """All forecast origins of `panel`, with standardised targets around each anchor at `leads` (from 0).
 
-
-def origins(memory: LinearMemory, panel: Panel, leads: NDArray[np.int64]) -> Iterator[Origins]:
-    """All forecast origins of `panel`, with standardised targets around each anchor at `leads` (from 0)."""
-    folds, last_folds = fold_of(panel.times), fold_of(panel.times, memory.horizon)
+    n_groups: 1 where all series share coefficients, or one for each series.
+    """
+    cuts = Cuts.of(panel, n_groups)
     targets = Targets(panel, memory.horizon)
     for walk in memory.walk(memory.empty(len(panel.values)), panel):
         wanted = targets.after(walk.rows.start, walk.rows.stop)[..., leads]
         standard = np.clip((wanted - walk.centre[..., None]) / walk.scale[..., None], -_FARTHEST, _FARTHEST)
         around = standard - np.clip(walk.anchors[..., leads], -_FARTHEST, _FARTHEST)
-        here, there = folds[walk.rows], last_folds[walk.rows]
-        for fold, last_fold in sorted(set(zip(here.tolist(), there.tolist(), strict=True))):
-            at = (here == fold) & (there == last_fold)
+        times = panel.times[walk.rows]
+        here, there = cuts.tried(times), cuts.reached(times + memory.horizon)
+        pairs = here * (len(FOLDS) + 1) + there
+        for pair in np.unique(pairs):
+            fold, last_fold = divmod(int(pair), len(FOLDS) + 1)
+            mine = pairs == pair
+            at = mine.any(0)
             ahead = walk.ahead[:, :, at][..., leads, :]
-            yield Origins(fold, last_fold, walk.features[:, at], around[:, :, at], ahead)
+            sorted_out = np.where(mine[:, at, None], around[:, :, at], np.nan)
+            yield Origins(fold, last_fold, walk.features[:, at], sorted_out, ahead)
 
 
 def series_of(group: int, n_groups: int) -> slice:
@@ -118,7 +124,7 @@ class FoldMoments:
         n_anchors, n_known = len(memory.anchors), memory.covariates.n_known
         shape = memory.n_features, n_anchors, leads.size, n_known
         parts: dict[tuple[int, int], list[Moments]] = {}
-        for part in origins(memory, panel, leads):
+        for part in origins(memory, panel, leads, n_groups):
             key = part.fold, part.last_fold
             groups = parts.setdefault(key, [Moments.empty(*shape) for _ in range(n_groups)])
             for group, moments in enumerate(groups):
@@ -141,14 +147,14 @@ class FoldMoments:
         return self.nothing.plus(groups[group] for groups in self.parts.values())
 
 
-def held_out_counts(panel: Panel, horizon: int) -> tuple[NDArray[np.int64], bool]:
+def held_out_counts(panel: Panel, horizon: int, n_groups: int) -> tuple[NDArray[np.int64], bool]:
     """Number of held-out targets of each lead (horizon,), and whether any origin lacks one of its targets."""
     counts, holes = np.zeros(horizon, dtype=np.int64), False
-    folds, targets = fold_of(panel.times), Targets(panel, horizon)
+    cuts, targets = Cuts.of(panel, n_groups), Targets(panel, horizon)
     for start in range(0, panel.times.size, _COUNTED_ROWS):
         stop = min(start + _COUNTED_ROWS, panel.times.size)
         known = ~np.isnan(targets.after(start, stop))
-        counts += known[:, folds[start:stop] > 0].sum((0, 1))
+        counts += known[cuts.tried(panel.times[start:stop]) > 0].sum(0)
         holes |= bool((known.any(-1) & ~known.all(-1)).any())
     return counts, holes
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from fracts.base import Forecaster
 from fracts.checks import check_memory, check_network
+from fracts.cuts import Cuts
 from fracts.encoder import FracEncoder
-from fracts.folds import FOLDS, fold_of
 from fracts.forecasts import QUANTILES, Forecast
 from fracts.heads import QuantileHead
 from fracts.inspection import Inspection
@@ -156,14 +156,17 @@ class FracForecaster(Forecaster, Inspection):
             self._rows = typical_rows(panel)
             seeds = np.random.SeedSequence(self.random_state).generate_state(2)
             self.network_ = self._new_network(torch.Generator().manual_seed(int(seeds[0])))
-            if panel.times.size >= max(_MIN_ROWS, 10 * self.horizon):
+            seen = int((~np.isnan(panel.values)).any(0).sum())
+            if seen >= max(_MIN_ROWS, 10 * self.horizon):
                 self._train(self.network_, panel, int(seeds[1]))
 
     def _train(self, network: FracNetwork, panel: Panel, seed: int) -> None:
         from fracts.training import train
 
         rest = Rest.of(panel, self._path)
-        begin, stop = np.searchsorted(fold_of(panel.times), [1, len(FOLDS)])
+        # All series share the network, whatever they share of the linear path.
+        ends = Cuts.of(panel, n_groups=1).ends[0]
+        begin, stop = np.searchsorted(panel.times, ends[[0, -1]], side="right")
         length = min(self.window, int(stop))
         self.history_, self.network_kept_ = train(
             network,

@@ -16,16 +16,8 @@ from scipy.special import ndtri
 from threadpoolctl import threadpool_limits
 
 from fracts.checks import FitWarning, group_of
-from fracts.folds import (
-    FOLDS,
-    MIN_HELD_OUT,
-    FoldMoments,
-    choose,
-    fold_of,
-    held_out_counts,
-    origins,
-    series_of,
-)
+from fracts.cuts import FOLDS, Cuts
+from fracts.folds import MIN_HELD_OUT, FoldMoments, choose, held_out_counts, origins, series_of
 from fracts.forecasts import QUANTILES
 from fracts.recall import LinearMemory
 from fracts.regression import Penalty
@@ -96,15 +88,18 @@ class LinearPath:
     def held_out_readings(self, panel: Panel) -> Reading:
         """`readings` of the panel fitted, each fold by weights that never saw it; NaN before the first."""
         state = self.empty(self.ids)
-        folds = fold_of(panel.times)
+        cuts = Cuts.of(panel, len(self.coefficients))
         blocks = []
         for w in self.memory.walk(state, panel):
             leads = np.full_like(w.anchors[0], np.nan)
-            for fold in np.unique(folds[w.rows][folds[w.rows] > 0]):
-                at = folds[w.rows] == fold
+            folds = cuts.tried(panel.times[w.rows])
+            for fold in np.unique(folds[folds > 0]):
+                mine = folds == fold
+                at = mine.any(0)
                 learned = self.held_out[:, fold - 1]
                 seen = w.features[:, at], w.anchors[0][:, at], w.ahead[0][:, at]
-                leads[:, at] = _leads(*seen, learned, state["group"])
+                said = _leads(*seen, learned, state["group"])
+                leads[:, at] = np.where(mine[:, at, None], said, leads[:, at])
             blocks.append(Reading(leads, w.centre, w.scale))
         return Reading(*(np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)))
 
@@ -147,10 +142,11 @@ def fit_linear(panel: Panel, memory: LinearMemory, ids: Sequence[Any], *, pooled
 
     Warns (FitWarning) where the history is too short for a single held-out forecast.
     """
-    counts, holes = held_out_counts(panel, memory.horizon)
+    n_groups, values = 1 if pooled else len(panel.values), (~np.isnan(panel.values)).sum(1)
+    counts, holes = held_out_counts(panel, memory.horizon, n_groups)
     if not counts.any() and _moves(panel):
         warnings.warn(
-            f"the history of {panel.times.size} rows holds no forecast to try a penalty on, so one was "
+            f"the longest history, of {values.max()} rows, holds no forecast to try a penalty on, so one was "
             "assumed, and a normal law for the intervals. Give a longer history.",
             FitWarning,
             stacklevel=5,  # the line that called `fit`
@@ -167,7 +163,6 @@ def fit_linear(panel: Panel, memory: LinearMemory, ids: Sequence[Any], *, pooled
         batches = np.array_split(leads, -(-leads.size // _LEADS_AT_ONCE)) if in_parts else [leads]
         solved = [_solve(memory, share, memory.penalty(penalty), batches, pooled) for share in shares]
         coefficients, held_out, errors = (np.concatenate(parts) for parts in zip(*solved, strict=True))
-    values = (~np.isnan(panel.values)).sum(1)
     seen = values.sum(keepdims=True) if pooled else values
     return LinearPath(memory, coefficients, held_out, errors, penalty, tuple(ids), seen)
 
@@ -220,7 +215,7 @@ def _solve(
 def _held_out_errors(memory: LinearMemory, panel: Panel, held_out: Array) -> list[Array]:
     """Errors of the held-out forecasts of each group: (origins, horizon), NaN where unknown."""
     errors: list[list[Array]] = [[np.empty((0, memory.horizon))] for _ in held_out]
-    for part in origins(memory, panel, np.arange(memory.horizon)):
+    for part in origins(memory, panel, np.arange(memory.horizon), len(held_out)):
         if part.fold == 0:
             continue
         for group, coefficients in enumerate(held_out):

@@ -24,7 +24,8 @@ class FracRidge(Forecaster, Inspection):
     the frequencies of the seasons. The penalty is a prior in the manner of the theory, tau**-decay for the
     weight of a mode of timescale tau. Its decay (0.5 or 0.75; 0 or 0.25 at the frequency of a
     season) and its strength are chosen by rolling origins in time, and so is the anchor to lean on: the
-    centre of the series, its last value or a seasonal profile.
+    centre of the series, its last value or a seasonal profile. What is held out are shares of the values
+    seen, of each series where it has coefficients of its own, of all together where they are shared.
 
     Parameters
     ----------

@@ -85,8 +85,9 @@ class Rest:
 class RandomWindows(IterableDataset[Window]):
     """An epoch of batches of random windows around the rows `begin` to `stop`, no target at or after `stop`.
 
-    A window may start up to half its length before `begin`. The first quarter of a window that does not start
-    its series warms the state up: no target there.
+    A window may start up to half its length before `begin`, or before the first target of its series where
+    that comes at another time, and ends with its series at the latest. The first quarter of a window that
+    does not start its series warms the state up: no target there.
     """
 
     def __init__(self, rest: Rest, begin: int, stop: int, length: int, batch_size: int, seed: int) -> None:
@@ -96,13 +97,16 @@ class RandomWindows(IterableDataset[Window]):
         self.draws = np.random.default_rng(seed)
         seen = ~np.isnan(rest.u[:, :stop])
         first = np.where(seen.any(1), seen.argmax(1), stop)
-        self.first = np.minimum(np.maximum(first, begin - self.length // 2), stop - self.length)
+        known = np.any(~np.isnan(rest.rest[:, :stop]), axis=-1)
+        begins = np.where(known.any(1), known.argmax(1), begin)
+        self.last = np.maximum(stop - seen[:, ::-1].argmax(1) - self.length, 0)
+        self.first = np.minimum(np.maximum(first, begins - self.length // 2), self.last)
         self.series = np.flatnonzero(seen.sum(1) > 1)
 
     def __iter__(self) -> Iterator[Window]:
         for _ in range(BATCHES_AN_EPOCH):
             series = self.draws.choice(self.series, self.batch_size)
-            starts = self.draws.integers(self.first[series], self.stop - self.length + 1)
+            starts = self.draws.integers(self.first[series], self.last[series] + 1)
             window = self.rest.window(series, starts, self.length)
             rest = window.rest.clone()
             due = window.times[..., None] + torch.arange(1, rest.shape[-1] + 1)
@@ -113,16 +117,17 @@ class RandomWindows(IterableDataset[Window]):
 
 
 def held_out_windows(rest: Rest, start: int, warm_up: int) -> list[Window]:
-    """The rows from `start` on, after `warm_up` rows without targets, of evenly spread series.
+    """The rows from `start` on, after `warm_up` rows without targets, of series that go on there.
 
-    As many rows and series as stay within a fixed number of targets and of covariates ahead of them.
+    As many rows and series, evenly spread, as stay within a fixed number of targets and of covariates ahead.
     """
-    n_series, n_rows, horizon = rest.rest.shape
+    _, n_rows, horizon = rest.rest.shape
+    going_on = np.flatnonzero(~np.isnan(rest.u[:, start:]).all(1))
     most = max(1, min(_HELD_OUT_ROWS, _HELD_OUT_TARGETS // (horizon * (1 + rest.n_known))))
     begin = max(start - warm_up, 0)
     length = min(n_rows - begin, warm_up + most)
-    count = min(max(1, most // length), n_series)
-    chosen = np.unique(np.linspace(0, n_series - 1, count).astype(np.int64))
+    count = min(max(1, most // length), going_on.size)
+    chosen = going_on[np.unique(np.linspace(0, going_on.size - 1, count).astype(np.int64))]
     windows = []
     for series in np.array_split(chosen, min(len(chosen), _HELD_OUT_PARTS)):
         window = rest.window(series, np.full(len(series), begin), length)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fracts.folds import FOLDS, PENALTIES, FoldMoments, Targets, choose, fold_of, known_targets, origins
+from fracts.cuts import FOLDS, Cuts
+from fracts.folds import PENALTIES, FoldMoments, Targets, choose, known_targets, origins
 from fracts.forecasts import QUANTILES
 from fracts.linear import fit_linear, is_pooled
 from fracts.recall import linear_memory
@@ -95,29 +96,39 @@ def test_nothing_is_learned_where_the_series_has_not_moved():
     assert np.isnan(known_targets(p, 2)[:, :50]).all() and not np.isnan(known_targets(p, 2)[:, 50:98]).any()
 
 
+def ragged():
+    """Three series that begin and end at times of their own, one of them after an outage."""
+    p = panel(seed=3, n_series=3)
+    rows = np.arange(300)
+    alive = np.stack([rows < 200, rows >= 120, (rows < 60) | (rows >= 220)])
+    return Panel(np.where(alive, p.values, nan), p.times)
+
+
 @pytest.mark.parametrize("fold", [1, 2, 3])
-def test_what_is_learned_for_a_fold_holds_no_target_of_its_time(fold):
-    p = panel(seed=3)
-    future = Panel(np.where(fold_of(p.times) >= fold, 1e6, p.values), p.times)
+@pytest.mark.parametrize("pooled", [True, False], ids=["pooled", "each its own"])
+@pytest.mark.parametrize("ragged_ends", [True, False], ids=["ragged", "regular"])
+def test_what_is_learned_for_a_fold_holds_no_target_of_its_time(fold, pooled, ragged_ends):
+    p = ragged() if ragged_ends else panel(seed=3)
+    n_groups = 1 if pooled else len(p.values)
+    held_out = Cuts.of(p, n_groups).reached(p.times) >= fold
+    future = Panel(np.where(held_out & ~np.isnan(p.values), 1e6, p.values), p.times)
     remembered, leads = memory(p), np.arange(H)
     weights = PENALTIES[8].of(remembered.bank)
-    before, corrupted = (
-        FoldMoments.of(remembered, q, leads, 1).before(fold, 0).solve(weights) for q in (p, future)
-    )
-    assert before.any()
-    np.testing.assert_array_equal(corrupted, before)
-    sees = FoldMoments.of(remembered, future, leads, 1).before(fold + 1, 0).solve(weights)
-    assert (
-        np.abs(sees - FoldMoments.of(remembered, p, leads, 1).before(fold + 1, 0).solve(weights)).max() > 0.01
-    )
+    own, corrupted = (FoldMoments.of(remembered, q, leads, n_groups) for q in (p, future))
+    for group in range(n_groups):
+        before, after = (q.before(fold, group).solve(weights) for q in (own, corrupted))
+        assert before.any()
+        np.testing.assert_array_equal(after, before)
+        before, after = (q.before(fold + 1, group).solve(weights) for q in (own, corrupted))
+        assert np.abs(after - before).max() > 0.01
 
 
 def test_the_moments_of_a_fold_are_of_the_origins_inside_it():
     p = panel(seed=3)
     moments = FoldMoments.of(memory(p), p, np.arange(H), 1)
-    known = ~np.isnan(known_targets(p, H))
+    known, folds = ~np.isnan(known_targets(p, H)), Cuts.of(p, 1).tried(p.times)
     for fold in (1, 2, 3):
-        expected = known[:, fold_of(p.times) == fold].sum((0, 1))
+        expected = known[folds == fold].sum(0)
         np.testing.assert_array_equal(moments.inside(fold, 0).count, expected)
     np.testing.assert_array_equal(moments.whole(0).count, known.sum((0, 1)))
 
@@ -126,7 +137,7 @@ def test_the_choice_is_the_best_of_all_tried_on_the_origins_themselves():
     """Every penalty and anchor fitted and tried row by row."""
     p = panel(seed=1, rows=200, n_series=1)
     remembered, leads = memory(p), np.array([0, 3])
-    parts = list(origins(remembered, p, leads))
+    parts = list(origins(remembered, p, leads, 1))
     error = np.ones((len(PENALTIES), len(remembered.anchors)))
     for i, penalty in enumerate(PENALTIES):
         root = np.diag(np.sqrt(penalty.of(remembered.bank)))
@@ -162,12 +173,12 @@ def test_coefficients_are_the_ridge_on_all_origins_and_quantiles_those_of_the_he
     assert path.coefficients.shape == (1, path.memory.bank.feature_tau.size, H)
     reading = path.held_out_readings(p)
     truth = (known_targets(p, H) - reading.centre[..., None]) / reading.scale[..., None]
-    errors = (truth - reading.leads)[:, fold_of(p.times) > 0]
+    errors = np.where(Cuts.of(p, 1).tried(p.times)[..., None] > 0, truth - reading.leads, nan)
     for lead in range(H):
         seen = errors[..., lead][~np.isnan(errors[..., lead])]
         expected = np.quantile(seen, QUANTILES, method="median_unbiased")
         np.testing.assert_allclose(path.errors[0, lead], expected, atol=1e-10)
-    parts = list(origins(path.memory, p, np.array([2])))
+    parts = list(origins(path.memory, p, np.array([2]), 1))
     x = np.concatenate([part.features.reshape(-1, path.coefficients.shape[1]) for part in parts])
     y = np.concatenate([part.targets[0].reshape(-1) for part in parts])
     x, y = x[~np.isnan(y)], y[~np.isnan(y)]

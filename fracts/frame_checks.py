@@ -19,8 +19,11 @@ def check_columns(columns: Sequence[Any], wanted: dict[str, str], *, needed: Seq
     for role in needed:
         if wanted[role] not in columns:
             free = [name for name in columns if name not in wanted.values()]
-            cure = f"Rename it, or say so in `fit(y, {role}={free[0]!r})`." if free else "Add it."
-            raise ValueError(f"the frame has no column {wanted[role]!r}, only {list(columns)}. {cure}")
+            example = repr(free[0]) if free else "..."
+            raise ValueError(
+                f"the frame has no column {wanted[role]!r}, only {list(columns)}. Add it, or rename the one "
+                f"that is meant, or say which one it is, as in `fit(y, {role}={example})`."
+            )
 
 
 def check_no_more_columns(columns: Sequence[Any], known: Sequence[Any], others: Sequence[str] = ()) -> None:

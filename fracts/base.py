@@ -19,12 +19,13 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from fracts.checks import check_positive_integer, check_row, check_some_value
-from fracts.cohorts import advanced, forecast
+from fracts.cohorts import advanced, forecast, joined, taken
 from fracts.covariate_checks import check_no_covariates
 from fracts.covariate_reading import Places
 from fracts.covariates import Covariates, learn_covariates
 from fracts.forecasts import QUANTILES, Forecast, Request, request
 from fracts.gaps import check_on_gaps, tell_gaps
+from fracts.grids import grids
 from fracts.names import Names, check_names_used
 from fracts.reading import Reading, read
 from fracts.rulers import Counts
@@ -449,9 +450,15 @@ class Forecaster(BaseEstimator, ABC):
         return Panel(moved, self._clock.times(counts), covariates)
 
     def _start(self, panel: Panel, reading: Reading) -> None:
-        empty = self._empty_state(len(panel.values))
-        start = np.zeros(len(panel.values), dtype=np.int64)
-        self._state = advanced(self._advance, empty, panel, start, start, reading.last + 1)
+        needed = ~np.isnan(panel.values)
+        needed[np.arange(len(needed)), reading.last] = True  # it is forecast from there, value or not
+        empty, parts = self._empty_state(len(panel.values)), []
+        for series, part in grids(panel, needed):
+            start = np.zeros(len(series), dtype=np.int64)
+            end = np.searchsorted(part.times, panel.times[reading.last[series]], side="right")
+            after = advanced(self._advance, taken(empty, series), part, start, start, end)
+            parts.append((series, after))
+        self._state = joined(parts)
 
     def _continuation(self, y: Any, X: Any) -> Continuation:
         """The rows of `y`, checked to follow the cutoffs."""

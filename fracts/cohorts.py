@@ -7,7 +7,7 @@ cohort's share of it is a selection, and is put back after the move.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,12 @@ def cohorts(counts: Ints) -> Iterator[tuple[int, Ints]]:
 def taken(state: State, series: Ints) -> State:
     """The share of `series` in `state`."""
     return {name: array[series] for name, array in state.items()}
+
+
+def joined(parts: Sequence[tuple[Ints, State]]) -> State:
+    """The state whose shares of some series each are `parts`."""
+    order = np.argsort(np.concatenate([series for series, _ in parts]))
+    return {name: np.concatenate([state[name] for _, state in parts])[order] for name in parts[0][1]}
 
 
 def advanced(

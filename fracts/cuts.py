@@ -44,6 +44,10 @@ class Cuts:
         ends = own if n_groups > 1 else np.broadcast_to(_ends(panel.values, panel.times), own.shape)
         return cls(ends, own[:, 0])
 
+    def of_series(self, series: NDArray[np.int64]) -> Self:
+        """Those of some of the series."""
+        return type(self)(self.ends[series], self.begin[series])
+
     def reached(self, times: Array) -> NDArray[np.int64]:
         """The fold (series, times) that each time lies in, 0 before the first."""
         return np.asarray((self.ends[..., None] < times).sum(1), dtype=np.int64)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fracts.cuts import FOLDS, Cuts
+from fracts.grids import grids
 from fracts.recall import LinearMemory
 from fracts.regression import Moments, Penalty
 from fracts.scaling import Array
@@ -35,6 +36,7 @@ class Origins(NamedTuple):
     An origin of one series stands beside those of the others at its time: NaN is no target of these.
     """
 
+    series: NDArray[np.int64]  # (series,)
     fold: int
     last_fold: int
     features: Array  # (series, origins, features)
@@ -89,6 +91,14 @@ def origins(memory: LinearMemory, panel: Panel, leads: NDArray[np.int64], n_grou
     n_groups: 1 where all series share coefficients, or one for each series.
     """
     cuts = Cuts.of(panel, n_groups)
+    for series, part in grids(panel, ~np.isnan(panel.values)):
+        yield from _origins_of(memory, part, leads, series, cuts.of_series(series))
+
+
+def _origins_of(
+    memory: LinearMemory, panel: Panel, leads: NDArray[np.int64], series: NDArray[np.int64], cuts: Cuts
+) -> Iterator[Origins]:
+    """`origins` of a lot of `series`, in `panel` alone."""
     targets = Targets(panel, memory.horizon)
     for walk in memory.walk(memory.empty(len(panel.values)), panel):
         wanted = targets.after(walk.rows.start, walk.rows.stop)[..., leads]
@@ -103,12 +113,16 @@ def origins(memory: LinearMemory, panel: Panel, leads: NDArray[np.int64], n_grou
             at = mine.any(0)
             ahead = walk.ahead[:, :, at][..., leads, :]
             sorted_out = np.where(mine[:, at, None], around[:, :, at], np.nan)
-            yield Origins(fold, last_fold, walk.features[:, at], sorted_out, ahead)
+            yield Origins(series, fold, last_fold, walk.features[:, at], sorted_out, ahead)
 
 
-def series_of(group: int, n_groups: int) -> slice:
-    """The series whose coefficients are those of `group`: all of them where there is one group."""
-    return slice(None) if n_groups == 1 else slice(group, group + 1)
+def groups_of(part: Origins, n_groups: int) -> Iterator[tuple[int, slice]]:
+    """Each group of series with coefficients of its own in `part`, and where it stands there."""
+    if n_groups == 1:
+        yield 0, slice(None)
+        return
+    for at, group in enumerate(part.series.tolist()):
+        yield group, slice(at, at + 1)
 
 
 @dataclass(frozen=True)
@@ -127,11 +141,10 @@ class FoldMoments:
         for part in origins(memory, panel, leads, n_groups):
             key = part.fold, part.last_fold
             groups = parts.setdefault(key, [Moments.empty(*shape) for _ in range(n_groups)])
-            for group, moments in enumerate(groups):
-                series = series_of(group, n_groups)
+            for group, series in groups_of(part, n_groups):
                 targets = part.targets[:, series].reshape(n_anchors, -1, leads.size)
                 ahead = part.ahead[:, series].reshape(*targets.shape, n_known)
-                moments.add(part.features[series].reshape(-1, shape[0]), targets, ahead)
+                groups[group].add(part.features[series].reshape(-1, shape[0]), targets, ahead)
         return cls(parts, Moments.empty(*shape))
 
     def before(self, fold: int, group: int) -> Moments:
@@ -150,12 +163,14 @@ class FoldMoments:
 def held_out_counts(panel: Panel, horizon: int, n_groups: int) -> tuple[NDArray[np.int64], bool]:
     """Number of held-out targets of each lead (horizon,), and whether any origin lacks one of its targets."""
     counts, holes = np.zeros(horizon, dtype=np.int64), False
-    cuts, targets = Cuts.of(panel, n_groups), Targets(panel, horizon)
-    for start in range(0, panel.times.size, _COUNTED_ROWS):
-        stop = min(start + _COUNTED_ROWS, panel.times.size)
-        known = ~np.isnan(targets.after(start, stop))
-        counts += known[cuts.tried(panel.times[start:stop]) > 0].sum(0)
-        holes |= bool((known.any(-1) & ~known.all(-1)).any())
+    cuts = Cuts.of(panel, n_groups)
+    for series, part in grids(panel, ~np.isnan(panel.values)):
+        own, targets = cuts.of_series(series), Targets(part, horizon)
+        for start in range(0, part.times.size, _COUNTED_ROWS):
+            stop = min(start + _COUNTED_ROWS, part.times.size)
+            known = ~np.isnan(targets.after(start, stop))
+            counts += known[own.tried(part.times[start:stop]) > 0].sum(0)
+            holes |= bool((known.any(-1) & ~known.all(-1)).any())
     return counts, holes
 
 

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from fracts.checks import FitWarning, group_of
 from fracts.cuts import FOLDS, Cuts
-from fracts.folds import MIN_HELD_OUT, FoldMoments, choose, held_out_counts, origins, series_of
+from fracts.folds import MIN_HELD_OUT, FoldMoments, choose, groups_of, held_out_counts, origins
 from fracts.forecasts import QUANTILES
 from fracts.recall import LinearMemory
 from fracts.regression import Penalty
@@ -218,9 +218,8 @@ def _held_out_errors(memory: LinearMemory, panel: Panel, held_out: Array) -> lis
     for part in origins(memory, panel, np.arange(memory.horizon), len(held_out)):
         if part.fold == 0:
             continue
-        for group, coefficients in enumerate(held_out):
-            series = series_of(group, len(held_out))
-            learned, n = coefficients[part.fold - 1], part.features.shape[-1]
+        for group, series in groups_of(part, len(held_out)):
+            learned, n = held_out[group, part.fold - 1], part.features.shape[-1]
             error = part.targets[0, series] - part.features[series] @ learned[:n]
             error -= (part.ahead[0, series] * learned[n:].T).sum(-1)
             errors[group].append(error.reshape(-1, memory.horizon))

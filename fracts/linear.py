@@ -28,6 +28,7 @@ from fracts.folds import (
 )
 from fracts.forecasts import QUANTILES
 from fracts.recall import LinearMemory
+from fracts.records import record
 from fracts.regression import Penalty
 from fracts.scaling import Array
 from fracts.series import Panel, State
@@ -47,6 +48,7 @@ class Reading(NamedTuple):
     scale: Array  # (series, ...)
 
 
+@record
 @dataclass(frozen=True)
 class LinearPath:
     """A fitted linear path. Groups of series share coefficients: one group (pooled) or one a series."""

@@ -39,12 +39,14 @@ from fracts.layouts import (
     StackLayout,
     TableLayout,
 )
+from fracts.records import record
 from fracts.timeline import Neighbours
 
 Ints = NDArray[np.int64]
 Values = NDArray[np.float64]
 
 
+@record
 @dataclass(frozen=True)
 class Names:
     """The columns that make a frame long, as `fit` was told."""

@@ -21,6 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fracts.checks import check_positive_integer
+from fracts.records import record
 from fracts.rulers import DAY, Counts, Dates, Instants, Integers, Periods, Ruler, number, wall_of
 
 # Coarsest first; 30 June is the end of June before it is the 30th.
@@ -32,6 +33,7 @@ DAYS = {"d": 1, "w": 7}
 MONTHS = {"mo": 1, "q": 3, "y": 12}
 
 
+@record
 @dataclass(frozen=True)
 class Clock:
     """Time of a series: stamps, counts on a ruler, and times in base steps since the first row.

@@ -18,6 +18,7 @@ from sklearn.base import clone
 from fracts.base import Forecaster
 from fracts.checks import group_of
 from fracts.forecasts import Forecast
+from fracts.records import record
 from fracts.series import Panel, State
 from fracts.timeline import Clock
 
@@ -44,6 +45,7 @@ class Machine(Protocol):
         """The next `horizon` steps at ascending quantile `levels`."""
 
 
+@record
 @dataclass(frozen=True)
 class Partition:
     """Machines that share out the series: `part` (series,) says which of `machines` each belongs to."""
@@ -115,6 +117,7 @@ class Partition:
         return joined
 
 
+@record
 @dataclass(frozen=True)
 class Inner:
     """A forecaster as a machine; it has learned from the series `ids`."""
@@ -127,8 +130,10 @@ class Inner:
     def fitted(cls, model: Forecaster, panel: Panel, clock: Clock, ids: Sequence[Any]) -> Inner:
         """A clone of `model`, fitted to `panel`."""
         fresh: Any = clone(model)
+        given = set(vars(fresh))
         fresh.series_ids_, fresh._clock = list(ids), clock
         fresh._fit(panel, clock)
+        fresh._learned = [name for name in vars(fresh) if name not in given]
         return cls(fresh, tuple(ids), clock)
 
     @classmethod

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fracts.records import record
 from fracts.scaling import Array, decayed_sums
 
 Ints = NDArray[np.int64]
 
 
+@record
 @dataclass(frozen=True)
 class SeasonSlots:
     """Mean of the last values in each phase of a season of `season_length` steps, over about `memory` values.

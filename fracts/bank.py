@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from fracts.records import record
 from fracts.scaling import Array, decayed_sums
 
 Complex = NDArray[np.complex128]
 
 
+@record
 @dataclass(frozen=True)
 class ModeBank:
     """Modes of finite `timescales` (steps), plain and at angular `frequencies` (radians a step, above 0).

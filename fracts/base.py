@@ -9,7 +9,7 @@ is checked and computed before anything is assigned, so after an error the estim
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
@@ -27,6 +27,7 @@ from fracts.forecasts import QUANTILES, Forecast, Request, request
 from fracts.gaps import check_on_gaps, tell_gaps
 from fracts.grids import grids
 from fracts.names import Names, check_names_used
+from fracts.persistence import Persistence
 from fracts.reading import Reading, read
 from fracts.rulers import Counts
 from fracts.scores import naive_scale
@@ -36,7 +37,7 @@ from fracts.timeline import Clock, learn_clock
 from fracts.transforms import Scale, learn_scale
 
 
-class Forecaster(BaseEstimator, ABC):
+class Forecaster(BaseEstimator, Persistence):
     """Base of all forecasters: a model fills the four hooks at the end.
 
     A `y` is a Series, a wide frame (a column a series), a long frame (a row a value, with the columns

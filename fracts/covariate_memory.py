@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fracts.anchor import SeasonSlots
+from fracts.records import record
 from fracts.scaling import Array, decayed_sums
 from fracts.series import Panel, State
 
 N_MODES = 2  # that every column goes through
 
 
+@record
 @dataclass(frozen=True)
 class CovariateMemory:
     """The state of `n_columns` covariates, the first `n_known` of them known in advance.

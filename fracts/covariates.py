@@ -27,12 +27,14 @@ from fracts.covariate_checks import (
     refused_column,
 )
 from fracts.covariate_reading import Places, Table, read_covariates
+from fracts.records import record
 
 Array = NDArray[np.float64]
 
 _UNSEEN = -1.0  # code of a level that fit did not see
 
 
+@record
 @dataclass(frozen=True)
 class Column:
     """How a column becomes numbers: a number in units of its spread, a category as one number a level.
@@ -67,6 +69,7 @@ class Column:
         return float(value)
 
 
+@record
 @dataclass(frozen=True)
 class Covariates:
     """The columns that fit saw, those known in advance first.

@@ -1,7 +1,7 @@
 """`FracForecaster`: the linear path of `FracRidge` and, on top of it, a selective FRAC network."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -15,20 +15,19 @@ from fracts.forecasts import QUANTILES, Forecast
 from fracts.heads import QuantileHead
 from fracts.inspection import Inspection
 from fracts.linear import fit_linear, is_pooled
-from fracts.network import FracNetwork, as_arrays, as_state
+from fracts.network import FracNetwork, as_arrays, as_state, as_weights, load_weights
 from fracts.network_response import network_response, typical_rows
 from fracts.online import encode_row, head_row
 from fracts.paths import extended
 from fracts.recall import linear_memory
 from fracts.seasons import chosen_season_lengths
 from fracts.series import Panel, State
+from fracts.state_checks import check_layers
 from fracts.timeline import Clock
-from fracts.windows import RandomWindows, Rest, held_out_windows
+from fracts.windows import Epoch, RandomWindows, Rest, held_out_windows
 
 if TYPE_CHECKING:
     import lightning
-
-    from fracts.training import Epoch
 
 TOKENS = 2048  # rows of a training batch
 MAX_SEASONAL_HEADS = 4  # of the strongest frequencies; the linear path has them all
@@ -240,6 +239,21 @@ class FracForecaster(Forecaster, Inspection):
         mean = centre[:, None] + scale[:, None] * mean
         quantiles = centre[:, None, None] + scale[:, None, None] * (leads[..., None] + moved)
         return Forecast(mean, quantiles)
+
+    def _packed(self) -> dict[str, Any]:
+        packed = super()._packed()
+        if (network := packed["learned"].get("network_")) is not None:
+            packed["learned"]["network_"] = as_weights(network)
+        return packed
+
+    @classmethod
+    def _unpacked(cls, parameters: dict[str, Any], learned: dict[str, Any]) -> Self:
+        model = super()._unpacked(parameters, learned)
+        if (weights := learned.get("network_")) is not None:
+            check_layers(weights, model.width, model.n_layers)
+            model.network_ = model._new_network(torch.Generator())
+            load_weights(model.network_, weights)
+        return model
 
     def _network_kernel(self, lags: NDArray[np.int64], lead: int) -> NDArray[np.float64]:
         if self.network_ is None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import narwhals as nw
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from fracts.columns import like_column, native_frame, only_column, typed_index
 from fracts.frame_checks import check_headings
+from fracts.records import record
 
 Table = NDArray[np.float64]
 
@@ -56,6 +57,18 @@ class Layout(ABC):
         """What in this container has the part `role`: "id_col", "time_col" or "target_col"."""
         return self.ids if role == "target_col" and len(self.ids) == 1 else ()
 
+    def of(self, ids: list[Any]) -> Self:
+        """The same kind of container with the series `ids`; ValueError where it holds one series alone."""
+        if self.flat and len(ids) != 1:
+            raise ValueError(
+                f"{len(ids)} series came, but fit saw {self.kind}, which holds one. Give one series."
+            )
+        return self._named(ids)
+
+    @abstractmethod
+    def _named(self, ids: list[Any]) -> Self:
+        """This layout with other names of its series."""
+
     def places(self, other: Layout) -> NDArray[np.int64]:
         """Where the series of `other` stand here.
 
@@ -82,6 +95,7 @@ class Layout(ABC):
         return table[:, :, 0].T if table.shape[2] == 1 else table.transpose(1, 0, 2)
 
 
+@record
 @dataclass(frozen=True)
 class ArrayLayout(Layout):
     """Rows of numbers, counted."""
@@ -102,6 +116,9 @@ class ArrayLayout(Layout):
     def flat(self) -> bool:
         return self.one_axis
 
+    def _named(self, ids: list[Any]) -> Self:
+        return replace(self, n_series=len(ids))
+
     def write(self, table: Table, suffixes: Sequence[str], stamps: pd.Index[Any], model: str) -> Any:
         return self.as_array(table)
 
@@ -113,6 +130,7 @@ class ArrayLayout(Layout):
         return super().places(other)
 
 
+@record
 @dataclass(frozen=True)
 class SeriesLayout(Layout):
     """A pandas Series."""
@@ -135,6 +153,9 @@ class SeriesLayout(Layout):
     def called(self, role: str) -> Sequence[Any]:
         return [self.stamps.name] if role == "time_col" else super().called(role)
 
+    def _named(self, ids: list[Any]) -> Self:
+        return replace(self, name=ids[0])
+
     def write(self, table: Table, suffixes: Sequence[str], stamps: pd.Index[Any], model: str) -> Any:
         index = _like_index(stamps, self.stamps)
         if not suffixes:
@@ -142,6 +163,7 @@ class SeriesLayout(Layout):
         return pd.DataFrame(table[0], index=index, columns=_headings(self.ids, suffixes))
 
 
+@record
 @dataclass(frozen=True)
 class FrameLayout(Layout):
     """A wide pandas DataFrame: a column a series."""
@@ -160,6 +182,9 @@ class FrameLayout(Layout):
     def called(self, role: str) -> Sequence[Any]:
         return [self.stamps.name] if role == "time_col" else super().called(role)
 
+    def _named(self, ids: list[Any]) -> Self:
+        return replace(self, columns=_like_labels(ids, self.columns))
+
     def write(self, table: Table, suffixes: Sequence[str], stamps: pd.Index[Any], model: str) -> Any:
         columns = self.columns
         if suffixes:
@@ -168,6 +193,7 @@ class FrameLayout(Layout):
         return pd.DataFrame(values, index=_like_index(stamps, self.stamps), columns=columns)
 
 
+@record
 @dataclass(frozen=True)
 class StackLayout(Layout):
     """Pandas rows under an index of several levels: stamps, and the names of the series in the others."""
@@ -194,6 +220,9 @@ class StackLayout(Layout):
         stamped = [self.levels[self.time_level]]
         return stamped if role == "time_col" else [level for level in self.levels if level not in stamped]
 
+    def _named(self, ids: list[Any]) -> Self:
+        return replace(self, names=_like_labels(ids, self.names))
+
     def write(self, table: Table, suffixes: Sequence[str], stamps: pd.Index[Any], model: str) -> Any:
         named = self.names.take(np.repeat(np.arange(table.shape[0]), table.shape[1]))
         arrays = [named.get_level_values(level) for level in range(len(self.levels) - 1)]
@@ -205,6 +234,7 @@ class StackLayout(Layout):
         return pd.Series(rows[:, 0], index=index, name=self.heading)
 
 
+@record
 @dataclass(frozen=True)
 class LongLayout(Layout):
     """A long frame of any library: columns of names, of stamps and of values; without names, one series."""
@@ -232,6 +262,17 @@ class LongLayout(Layout):
         frame = self.stamps if role == "time_col" else self.names
         return () if frame is None else [only_column(frame).name]
 
+    def _named(self, ids: list[Any]) -> Self:
+        if self.flat:
+            return replace(self, target=ids[0])
+        names = only_column(self.names)
+        library: Any = names.implementation
+        if library.is_pandas():
+            labels = _like_labels(ids, pd.Index(names.to_native()))
+            return replace(self, names=labels.to_frame(index=False, name=names.name))
+        column = nw.new_series(names.name, ids, names.dtype, backend=library)
+        return replace(self, names=native_frame({names.name: column}, library))
+
     def write(self, table: Table, suffixes: Sequence[str], stamps: pd.Index[Any], model: str) -> Any:
         n_series, horizon = table.shape[:2]
         time = only_column(self.stamps)
@@ -246,6 +287,7 @@ class LongLayout(Layout):
         return native_frame(columns, time.implementation)
 
 
+@record
 @dataclass(frozen=True)
 class TableLayout(Layout):
     """A wide frame of any library: a column of stamps and a column a series."""
@@ -264,6 +306,9 @@ class TableLayout(Layout):
     def called(self, role: str) -> Sequence[Any]:
         return [only_column(self.stamps).name] if role == "time_col" else super().called(role)
 
+    def _named(self, ids: list[Any]) -> Self:
+        return replace(self, columns=tuple(ids))
+
     def write(self, table: Table, suffixes: Sequence[str], stamps: pd.Index[Any], model: str) -> Any:
         time = only_column(self.stamps)
         values = np.concatenate(list(table), axis=1).T
@@ -273,6 +318,7 @@ class TableLayout(Layout):
         return native_frame({time.name: like_column(stamps, time)} | columns, time.implementation)
 
 
+@record
 @dataclass(frozen=True)
 class ColumnLayout(Layout):
     """A Series of polars, an array of Arrow: values alone, whose rows are counted."""
@@ -293,6 +339,9 @@ class ColumnLayout(Layout):
     def flat(self) -> bool:
         return True
 
+    def _named(self, ids: list[Any]) -> Self:
+        return replace(self, name=ids[0])
+
     def write(self, table: Table, suffixes: Sequence[str], stamps: pd.Index[Any], model: str) -> Any:
         columns = dict(zip(_headings(self.ids, suffixes), table[0].T, strict=True))
         if suffixes:
@@ -304,6 +353,15 @@ def shortened(ids: Sequence[Any]) -> str:
     """`ids` as a list to print, of many the first."""
     shown = [repr(name) for name in ids[:8]]
     return f"[{', '.join(shown)}{', ...' if len(ids) > 8 else ''}]"
+
+
+def _like_labels(ids: Sequence[Any], labels: pd.Index[Any]) -> pd.Index[Any]:
+    """The names `ids` in the type of the index `labels`."""
+    if isinstance(labels, pd.MultiIndex):
+        return pd.MultiIndex.from_tuples(ids, names=labels.names)
+    dtype: Any = labels.dtype
+    like: pd.Index[Any] = pd.Index(ids, dtype=dtype, name=labels.name, tupleize_cols=False)
+    return like
 
 
 def _headings(ids: Sequence[Any], suffixes: Sequence[str]) -> list[Any]:

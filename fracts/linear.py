@@ -20,6 +20,7 @@ from fracts.cuts import FOLDS, Cuts
 from fracts.folds import MIN_HELD_OUT, FoldMoments, choose, groups_of, held_out_counts, origins
 from fracts.forecasts import QUANTILES
 from fracts.recall import LinearMemory
+from fracts.records import record
 from fracts.regression import Penalty
 from fracts.scaling import Array
 from fracts.series import Panel, State
@@ -39,6 +40,7 @@ class Reading(NamedTuple):
     scale: Array  # (series, ...)
 
 
+@record
 @dataclass(frozen=True)
 class LinearPath:
     """A fitted linear path. Groups of series share coefficients: one group (pooled) or one a series."""

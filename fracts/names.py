@@ -13,8 +13,10 @@ from typing import Any
 import pandas as pd
 
 from fracts.layouts import Layout, shortened
+from fracts.records import record
 
 
+@record
 @dataclass(frozen=True)
 class Names:
     """The columns that make a frame long, as `fit` was told; ValueError for two of one name."""

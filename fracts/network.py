@@ -75,3 +75,24 @@ def as_state(arrays: State, n_layers: int, dtype: torch.dtype) -> EncoderState:
 
     layers = tuple(MixerState(tensor(f"layer_{i}_modes"), tensor(f"layer_{i}_hold")) for i in range(n_layers))
     return EncoderState(layers, tensor("features"))
+
+
+def as_weights(network: FracNetwork) -> State:
+    """All tensors of the network as numpy arrays, at the names they have there."""
+    return {name: tensor.detach().cpu().numpy() for name, tensor in network.state_dict().items()}
+
+
+def load_weights(network: FracNetwork, weights: State) -> None:
+    """Put in place what `as_weights` gave; ValueError unless all fit, in one of float32 and float64."""
+    dtypes = {weights[name].dtype for name, _ in network.named_parameters() if name in weights}
+    if dtypes == {np.dtype(np.float64)}:
+        network.double()
+    expected = as_weights(network)
+    for name in sorted(expected.keys() | weights.keys()):
+        here, there = (w[name] if name in w else np.empty(0) for w in (expected, weights))
+        if here.shape != there.shape or here.dtype != there.dtype:
+            raise ValueError(
+                f"the weights {name} are {there.dtype} of shape {there.shape}; the parameters ask for "
+                f"{here.dtype} of shape {here.shape}. Leave parameters as they were at fit."
+            )
+    network.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})

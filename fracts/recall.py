@@ -16,6 +16,7 @@ from fracts.bank import Complex, ModeBank
 from fracts.covariate_memory import N_MODES, CovariateMemory
 from fracts.density import Density
 from fracts.memory import mode_timescales
+from fracts.records import record
 from fracts.regression import Penalty
 from fracts.scaling import Array, Scaler
 from fracts.seasons import strongest_frequencies
@@ -39,6 +40,7 @@ class Walk(NamedTuple):
     state: State  # after the last row
 
 
+@record
 @dataclass(frozen=True)
 class LinearMemory:
     """The state of the linear path and how it is read. `None` among the anchors is the centre itself.

@@ -15,9 +15,11 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from fracts.bank import ModeBank
+from fracts.records import record
 from fracts.scaling import Array
 
 
+@record
 class Penalty(NamedTuple):
     """Prior standard deviation of a coefficient, in units of the noise: tau**-decay / sqrt(strength).
 

@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fracts.records import record
+
 Counts = NDArray[np.int64]
 
 DAY = np.timedelta64(1, "D")
@@ -39,6 +41,7 @@ class Ruler(Protocol):
         """Lengths of the natural seasons, in steps."""
 
 
+@record
 @dataclass(frozen=True)
 class Integers:
     """Integers stand for themselves; also the row numbers of arrays."""
@@ -69,6 +72,7 @@ class Integers:
         return ()
 
 
+@record
 @dataclass(frozen=True)
 class Instants:
     """Instants in nanoseconds of UTC, so that an hour is an hour in any season."""
@@ -109,6 +113,7 @@ class Instants:
         return tuple(span // step for span in (day, 7 * day) if span % step == 0 and span > step)
 
 
+@record
 @dataclass(frozen=True)
 class Dates:
     """Days, business days or months of the local calendar, each at the same place `shift` after its mark."""
@@ -172,6 +177,7 @@ class Dates:
         return (12 // step,)
 
 
+@record
 @dataclass(frozen=True)
 class Periods:
     """Periods, counted by the stamps they start with."""

@@ -11,6 +11,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fracts.records import record
+
 Array = NDArray[np.float64]
 Numbers = TypeVar("Numbers", NDArray[np.float64], NDArray[np.complex128])
 
@@ -45,6 +47,7 @@ def decayed_sums(start: Numbers, decay: Numbers, drive: Numbers) -> Numbers:
     return states.swapaxes(0, 1)
 
 
+@record
 @dataclass(frozen=True)
 class Scaler:
     """Decayed mean and standard deviation with the memory `timescale`, in steps.

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fracts.records import record
+
 State = dict[str, NDArray[Any]]  # what a model remembers; every array has the series on its first axis
 
 
+@record
 @dataclass(frozen=True)
 class Panel:
     """Series on one clock.

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from fracts.checks import check_positive_integer
 from fracts.clock_checks import check_minutes, check_one_grid, check_span, check_step_of_dates
+from fracts.records import record
 from fracts.rulers import DAY, Counts, Dates, Instants, Integers, Periods, Ruler, number, wall_of
 
 # Coarsest first; 30 June is the end of June before it is the 30th.
@@ -34,6 +35,7 @@ MONTHS = {"mo": 1, "q": 3, "y": 12}
 _LAST = 2**63 - 1  # count that 64 bits hold
 
 
+@record
 @dataclass(frozen=True)
 class Clock:
     """Time of a series: stamps, counts on a ruler, and times in base steps since the first row.

@@ -8,7 +8,6 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import lightning
 import torch
@@ -18,20 +17,12 @@ from torch.utils.data import DataLoader
 
 from fracts.heads import PARTS, pinball
 from fracts.network import FracNetwork
-from fracts.windows import BATCHES_AN_EPOCH, RandomWindows, Window
+from fracts.windows import BATCHES_AN_EPOCH, Epoch, RandomWindows, Window
 
 log = logging.getLogger("fracts")
 
 PATIENCE = 3  # epochs without a better held-out loss
 STRETCHES = 8  # of held-out time, for the standard error of a gain
-
-
-class Epoch(NamedTuple):
-    """Quantile losses of an epoch, mean over leads, in units of scale."""
-
-    epoch: int
-    train_loss: float
-    held_out_loss: float
 
 
 def train(

@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.preprocessing import FunctionTransformer
 
 from fracts.forecasts import QUANTILES
+from fracts.records import record
 from fracts.transform_checks import (
     Told,
     check_above_lower,
@@ -35,6 +36,7 @@ Array = NDArray[np.float64]
 _NODES = np.linspace(-8.0, 8.0, 321)  # normal quantiles over which a mean is integrated
 
 
+@record
 class BoxCox(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """`(y^p - 1) / p` for values above 0, the logarithm for p = 0.
 
@@ -58,6 +60,15 @@ class BoxCox(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.power_ = float(found.x)
         return self
 
+    def _packed(self) -> dict[str, Any]:
+        return {"power": self.power_}
+
+    @classmethod
+    def _unpacked(cls, power: float) -> Self:
+        transformer = cls()
+        transformer.power_ = float(power)
+        return transformer
+
     def transform(self, X: Array) -> Array:
         return np.asarray(boxcox(X, self.power_))
 
@@ -71,8 +82,10 @@ NAMED: dict[str, Any] = {
     "log1p": FunctionTransformer(np.log1p, np.expm1, check_inverse=False),
     "box-cox": BoxCox(),
 }
+_LOGARITHMS = {repr(name): NAMED[name] for name in ("log", "log1p")}  # which learn nothing
 
 
+@record
 @dataclass(frozen=True)
 class Scale:
     """The scale that a model works on.
@@ -92,6 +105,14 @@ class Scale:
     def plain(self) -> bool:
         """Whether forecasts stay as they are."""
         return self.transformer is None and self.lower is None
+
+    def _packed(self) -> dict[str, Any]:
+        transformer = None if self.name in _LOGARITHMS else self.transformer
+        return {"name": self.name, "transformer": transformer, "lower": self.lower}
+
+    @classmethod
+    def _unpacked(cls, name: str, transformer: Any, lower: float | None) -> Self:
+        return cls(name, _LOGARITHMS.get(name, transformer), None if lower is None else float(lower))
 
     def forward(self, values: Array, told: Told) -> Array:
         """Values (series, rows) on this scale, NaN for NaN; ValueError names one that has no place there.

@@ -4,6 +4,7 @@ Read from the metadata of the packages, so that nothing heavy is imported.
 """
 
 import platform
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 PACKAGES = (
@@ -17,6 +18,7 @@ PACKAGES = (
     "lightning",
     "matplotlib",
     "pyelw",
+    "safetensors",
     "joblib",
     "statsmodels",
     "arch",
@@ -35,10 +37,22 @@ def show_versions() -> None:
     """
     print(f"{'python':13} {platform.python_version()}")
     print(f"{'system':13} {platform.platform()}")
-    for package in PACKAGES:
-        print(f"{package:13} {_installed(package)}")
+    for package, number in installed_versions().items():
+        print(f"{package:13} {number}")
 
 
+def installed_versions() -> dict[str, str]:
+    """Version of each package in `PACKAGES`.
+
+    Examples
+    --------
+    >>> list(installed_versions())[0]
+    'fracts'
+    """
+    return {package: _installed(package) for package in PACKAGES}
+
+
+@cache
 def _installed(package: str) -> str:
     try:
         return version(package)

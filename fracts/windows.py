@@ -12,6 +12,7 @@ from torch.utils.data import IterableDataset
 
 from fracts.folds import known_targets
 from fracts.linear import LinearPath
+from fracts.records import record
 from fracts.series import Panel
 
 BATCHES_AN_EPOCH = 16
@@ -19,6 +20,15 @@ _HELD_OUT_ROWS = 32768  # looked at after every epoch
 _HELD_OUT_TARGETS = 2**22
 _HELD_OUT_PARTS = 4  # of many series, one after the other
 _BLANK = 0.05  # share of rows hidden from the network, so that it learns to forecast where a value is missing
+
+
+@record
+class Epoch(NamedTuple):
+    """Quantile losses of an epoch, mean over leads, in units of scale."""
+
+    epoch: int
+    train_loss: float
+    held_out_loss: float
 
 
 class Window(NamedTuple):

@@ -1,8 +1,12 @@
 """What tests share: the estimators that every law of the door must hold for, and random network weights."""
 
+import copy
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import settings
@@ -99,3 +103,30 @@ def _random_weights(network: nn.Module, seed: int) -> None:
 @pytest.fixture(scope="session")
 def random_weights() -> Callable[[nn.Module, int], None]:
     return _random_weights
+
+
+@pytest.fixture(scope="session")
+def two_series() -> pd.DataFrame:
+    """200 days of two series with a week in them, a few values missing."""
+    rng = np.random.default_rng(0)
+    week = np.sin(2 * np.pi * np.arange(200) / 7)[:, None]
+    values = 5 + week * [1.0, -2.0] + 0.3 * rng.normal(size=(200, 2)).cumsum(axis=0)
+    values[rng.random(values.shape) < 0.05] = np.nan
+    values[[0, -1]] = 5.0
+    return pd.DataFrame(values, pd.date_range("2024-01-01", periods=200, freq="D", tz="UTC"), ["a", "b"])
+
+
+@pytest.fixture(scope="session")
+def _lively(entry: Entry, two_series: pd.DataFrame) -> Forecaster:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = entry.make(3).fit(two_series[:150])
+    if getattr(model, "network_", None) is not None:
+        _random_weights(model.network_, 0)
+    return model.apply(two_series[:150])
+
+
+@pytest.fixture
+def lively(_lively: Forecaster) -> Forecaster:
+    """A model of the entry after 150 days of `two_series`; a network's weights are random, none silent."""
+    return copy.deepcopy(_lively)

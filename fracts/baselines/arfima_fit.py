@@ -25,6 +25,7 @@ from scipy.optimize import minimize
 from fracts.autocovariance import arfima_autocovariance
 from fracts.baselines.fractional import Process, fractional_space
 from fracts.baselines.partial import coefficients
+from fracts.records import record
 from fracts.series import Panel
 
 Array = NDArray[np.float64]
@@ -39,6 +40,7 @@ _MOST_TOPS = 2
 _NEAR = 3.0  # log-likelihood below Whittle's top from which another top is tried
 
 
+@record
 @dataclass(frozen=True)
 class Orders:
     """What is fitted: p and q, the steps in a season (1: none), and whether the mean is not zero."""
@@ -54,6 +56,7 @@ class Orders:
         return self.p + self.q + 1 + (self.season_length > 1)
 
 
+@record
 @dataclass(frozen=True)
 class Estimate:
     """A fitted process.

@@ -24,6 +24,7 @@ from scipy.signal import lfilter
 from fracts.baselines.partial import coefficients
 from fracts.baselines.profile import without_holes
 from fracts.baselines.statespace import StateSpace
+from fracts.records import record
 
 Array = NDArray[np.float64]
 
@@ -38,6 +39,7 @@ _PRECISION = 1e9  # of the likelihood, in units of rounding
 _MOST_MODELS = 94
 
 
+@record
 @dataclass(frozen=True)
 class Order:
     """p, d, q and P, D, Q of a season of `season_length` steps (1: none), and whether there is a constant."""
@@ -61,6 +63,7 @@ class Order:
         return f"ARIMA({self.p},{self.d},{self.q}){season}" + (" with constant" if self.constant else "")
 
 
+@record
 @dataclass(frozen=True)
 class ArimaFit:
     """A fitted model: its order, parameters by name, log-likelihood, AICc, whether the optimiser ended."""

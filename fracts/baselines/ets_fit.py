@@ -25,6 +25,7 @@ from scipy.signal import lfilter
 from scipy.special import expit, logit
 
 from fracts.baselines.statespace import StateSpace
+from fracts.records import record
 
 Array = NDArray[np.float64]
 
@@ -36,6 +37,7 @@ _MOST_HOLES = 100  # solved for; of a history with more the last rows that have 
 _PERFECT = 1e-10  # error in units of the spread of the series, below which a fit is perfect
 
 
+@record
 @dataclass(frozen=True)
 class Form:
     """Which parts a model has; `damped` needs `trend`; `season_length` 1 is no season."""
@@ -59,6 +61,7 @@ class Form:
         return f"A,{trend},{'A' if self.season_length > 1 else 'N'}"
 
 
+@record
 @dataclass(frozen=True)
 class Smoothing:
     """A fitted model: its form, parameters, variance of the errors, AICc, and whether of the logarithm."""

@@ -24,6 +24,7 @@ from scipy.special import gamma
 from fracts.baselines.statespace import StateSpace
 from fracts.positive_fit import positive_fit
 from fracts.projection import fractional_weights
+from fracts.records import record
 
 Array = NDArray[np.float64]
 
@@ -34,6 +35,7 @@ _FASTEST, _SLOWEST = 0.3, 6.0  # timescales of the grid, in units of lag 1 and o
 _OCTAVES = 40  # below half a turn a step, of the integral of a spectrum
 
 
+@record
 @dataclass(frozen=True)
 class Process:
     """What an ARFIMA model is but for mean and variance: d, D with its season (1: none), ar (p,), ma (q,)."""
@@ -56,6 +58,7 @@ class Process:
         return response
 
 
+@record
 @dataclass(frozen=True)
 class FractionalModes:
     """Weights of past values: `weights` * (1 - `keep`) * `keep`^(lag - 1), summed over modes, from lag 1 on.

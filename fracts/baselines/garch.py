@@ -16,6 +16,7 @@ from fracts.baselines.each import EachSeries, Fitted, Unfit
 from fracts.baselines.machines import OnMachine
 from fracts.baselines.needed import needed
 from fracts.forecasts import Forecast
+from fracts.records import record
 from fracts.series import Panel, State
 from fracts.timeline import Clock
 
@@ -91,6 +92,7 @@ class GARCH(EachSeries, OnMachine, Forecaster):
         return _Fitter(self.fractional, self.distribution)
 
 
+@record
 @dataclass(frozen=True)
 class Volatility:
     """Variances from past squares, of series with a mean.

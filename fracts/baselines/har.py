@@ -15,6 +15,7 @@ from fracts.baselines.each import EachSeries, Fitted, Unfit
 from fracts.baselines.machines import OnMachine
 from fracts.baselines.statespace import StateSpace
 from fracts.checks import check_positive_integer
+from fracts.records import record
 from fracts.timeline import Clock
 
 Array = NDArray[np.float64]
@@ -22,6 +23,7 @@ Array = NDArray[np.float64]
 _ROWS_A_COEFFICIENT = 5
 
 
+@record
 class HarFit(NamedTuple):
     """What HAR learned: constant, weight of the mean of each span, variance of the errors."""
 

@@ -11,11 +11,13 @@ from scipy.special import ndtri
 
 from fracts.baselines.statespace import StateSpace
 from fracts.forecasts import Forecast
+from fracts.records import record
 from fracts.series import Panel, State
 
 Array = NDArray[np.float64]
 
 
+@record
 @dataclass(frozen=True)
 class Logarithm:
     """`space` for the logarithm of the series, which counts as `floor` (series,) where it is lower."""

@@ -19,6 +19,7 @@ from fracts.base import Forecaster
 from fracts.checks import group_of
 from fracts.covariates import Covariates
 from fracts.forecasts import Forecast
+from fracts.records import record
 from fracts.series import Panel, State
 from fracts.timeline import Clock
 
@@ -45,6 +46,7 @@ class Machine(Protocol):
         """The next `horizon` steps at ascending quantile `levels`."""
 
 
+@record
 @dataclass(frozen=True)
 class Partition:
     """Machines that share out the series: `part` (series,) says which of `machines` each belongs to."""
@@ -116,6 +118,7 @@ class Partition:
         return joined
 
 
+@record
 @dataclass(frozen=True)
 class Inner:
     """A forecaster as a machine; it has learned from the series `ids`."""
@@ -134,8 +137,10 @@ class Inner:
                     "itself. Leave it out, or change the scale of y before fit."
                 )
         fresh: Any = clone(model)
+        given = set(vars(fresh))
         fresh.series_ids_, fresh._clock, fresh._covariates = list(ids), clock, Covariates()
         fresh._fit(panel, clock)
+        fresh._learned = [name for name in vars(fresh) if name not in given]
         return cls(fresh, tuple(ids), clock)
 
     @classmethod

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fracts.forecasts import Forecast
+from fracts.records import record
 from fracts.series import Panel, State
 
 Array = NDArray[np.float64]
 
 
+@record
 @dataclass(frozen=True)
 class Profiled:
     """A machine of the series without its seasons.

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fracts.forecasts import QUANTILES, Forecast, interpolate_quantiles
+from fracts.records import record
 from fracts.series import Panel, State
 
 ENOUGH = 20  # errors at a lead, for its quantiles to be learned
@@ -39,6 +40,7 @@ def size(state: State) -> NDArray[np.float64]:
     return np.sqrt(state["squares"] / np.maximum(state["errors"], 1.0))
 
 
+@record
 @dataclass(frozen=True)
 class Shape:
     """Errors of a rule in units of its size: `quantiles` (k, 25) at `QUANTILES` for `leads` (k,)."""

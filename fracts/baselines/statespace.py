@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from fracts.forecasts import Forecast
+from fracts.records import record
 from fracts.series import Panel, State
 
 Array = NDArray[np.float64]
@@ -28,6 +29,7 @@ Moments = tuple[Array, Array, Array]  # mean, spread and diffuse
 _KNOWN = 1e-9  # share of the largest diffuse variance below which a direction is known
 
 
+@record
 @dataclass(frozen=True)
 class StateSpace:
     """One model for each series; all variances but `variance` itself are in units of it.

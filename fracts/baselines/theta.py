@@ -16,6 +16,7 @@ from fracts.baselines.needed import needed
 from fracts.baselines.profile import Profiled, by_place, without_holes
 from fracts.baselines.season import chosen_season
 from fracts.baselines.statespace import StateSpace
+from fracts.records import record
 from fracts.series import Panel
 from fracts.timeline import Clock
 
@@ -24,6 +25,7 @@ Array = NDArray[np.float64]
 _FEWEST = 5  # values
 
 
+@record
 class ThetaFit(NamedTuple):
     """What Theta learned: weight of the last error, drift of a step, factors or addends of the season."""
 

@@ -45,6 +45,7 @@ class Entry:
     examples: int = 40  # of a law
     shared: bool = True  # one model for all series, so that others can have it too
     slow: bool = False
+    real_time: bool = True  # takes stamps that lie on no grid
 
 
 def _small_network(horizon: int) -> Forecaster:
@@ -63,19 +64,43 @@ ENTRIES = [
     Entry("Mean", Mean),
     Entry("Drift", Drift, tolerance=1e-13),
     Entry("WindowAverage", lambda horizon: WindowAverage(horizon, 5), tolerance=1e-14),
-    Entry("ARFIMA", ARFIMA, tolerance=1e-6, examples=5, shared=False),
+    Entry("ARFIMA", ARFIMA, tolerance=1e-6, examples=5, shared=False, real_time=False),
     Entry(
         "ARIMA",
         lambda horizon: ARIMA(horizon, order=(0, 1, 1)),
         tolerance=1e-3,
         examples=2,
         shared=False,
+        real_time=False,
         slow=True,
     ),
-    Entry("ETS", lambda horizon: ETS(horizon, trend="none"), 1e-4, odd=False, examples=3, shared=False),
-    Entry("Theta", lambda horizon: Theta(horizon, season_length=7), 1e-6, False, examples=5, shared=False),
-    Entry("HAR", lambda horizon: HAR(horizon, spans=(1, 3)), tolerance=1e-9, examples=5, shared=False),
-    Entry("STL", _seasonal_drift, tolerance=1e-9, examples=5, shared=False),
+    Entry(
+        "ETS",
+        lambda horizon: ETS(horizon, trend="none"),
+        1e-4,
+        odd=False,
+        examples=3,
+        shared=False,
+        real_time=False,
+    ),
+    Entry(
+        "Theta",
+        lambda horizon: Theta(horizon, season_length=7),
+        1e-6,
+        False,
+        examples=5,
+        shared=False,
+        real_time=False,
+    ),
+    Entry(
+        "HAR",
+        lambda horizon: HAR(horizon, spans=(1, 3)),
+        tolerance=1e-9,
+        examples=5,
+        shared=False,
+        real_time=False,
+    ),
+    Entry("STL", _seasonal_drift, tolerance=1e-9, examples=5, shared=False, real_time=False),
     Entry("Ensemble", lambda horizon: Ensemble(horizon, [Naive(horizon), Mean(horizon)]), tolerance=1e-13),
     Entry("FracRidge", lambda horizon: FracRidge(horizon, season_lengths=7), tolerance=1e-10, examples=10),
     # Trained on 100 rows or more; on fewer its network is silent.
@@ -88,6 +113,16 @@ PARAMETERS = [pytest.param(e, id=e.name, marks=[pytest.mark.slow] if e.slow else
 
 @pytest.fixture(scope="session", params=PARAMETERS)
 def entry(request: pytest.FixtureRequest) -> Entry:
+    return request.param
+
+
+@pytest.fixture(scope="session", params=[x for x in PARAMETERS if x.values[0].real_time])
+def real_time_entry(request: pytest.FixtureRequest) -> Entry:
+    return request.param
+
+
+@pytest.fixture(scope="session", params=[x for x in PARAMETERS if not x.values[0].real_time])
+def step_entry(request: pytest.FixtureRequest) -> Entry:
     return request.param
 
 

@@ -76,6 +76,7 @@ def test_losses_of_training_and_of_held_out_time_are_told_in_one_unit():
     assert histories[0][0]._fields == ("epoch", "train_loss", "held_out_loss")
 
 
+@pytest.mark.filterwarnings("ignore:.*the fit is perfect:fracts.checks.FitWarning")
 @pytest.mark.parametrize("kind", ["a line", "a walk", "noise"])
 def test_quantiles_never_cross(entry, kind):
     rng = np.random.default_rng(7)

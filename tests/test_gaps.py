@@ -35,11 +35,13 @@ def with_blanks(y, data):
 
 
 @pytest.fixture(scope="module")
-def fitted(entry):
-    return entry.make(3).fit(irregular(0))
+def fitted(real_time_entry):
+    return real_time_entry.make(3).fit(irregular(0))
 
 
-def test_any_split_of_a_gap_leaves_the_same_state_and_forecast(entry, fitted):
+def test_any_split_of_a_gap_leaves_the_same_state_and_forecast(real_time_entry, fitted):
+    entry = real_time_entry
+
     @settings(max_examples=entry.examples)
     @given(st.integers(0, 10**6), st.data())
     def holds(seed, data):
@@ -72,12 +74,17 @@ def test_a_fit_learns_nothing_from_rows_without_a_value(seed, data):
         )
 
 
-def test_a_longer_gap_is_a_longer_step(entry, fitted):
+def test_a_longer_gap_is_a_longer_step(real_time_entry, fitted):
     y = irregular(3)
     later = y.index[-1] + np.array([1, 200]) * pd.Timedelta("1min")
     soon, late = (
         fitted.apply(y).update(pd.Series([9.0], stamp, name="flow")) for stamp in (later[:1], later[1:])
     )
     assert (soon.cutoff_, late.cutoff_) == tuple(later)
-    if entry.name.startswith("Frac"):
+    if real_time_entry.name.startswith("Frac"):
         assert not np.allclose(soon.forecast(), late.forecast(), rtol=1e-6)
+
+
+def test_a_model_that_counts_steps_says_so_of_stamps_on_no_grid(step_entry):
+    with pytest.raises(ValueError, match=r"counts steps, and these stamps lie on no grid.*resample"):
+        step_entry.make(3).fit(irregular(0))

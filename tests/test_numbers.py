@@ -1,5 +1,7 @@
 """Large and small numbers: no digit is lost outside a network, and units are only a factor."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -16,10 +18,12 @@ COUNTER = np.random.default_rng(5).integers(0, 2**20, 120).cumsum()  # bytes tha
 
 def test_1024_times_the_values_have_exactly_1024_times_the_forecast(entry):
     once, often = (entry.make(3).fit(WALK * factor) for factor in (1.0, 1024.0))
-    np.testing.assert_array_equal(often.forecast(level=[50, 90]), 1024 * once.forecast(level=[50, 90]))
+    # A search for the likeliest coefficients ends where its rounding leads it.
+    same = partial(np.testing.assert_allclose, rtol=0.0 if entry.shared else entry.tolerance)
+    same(often.forecast(level=[50, 90]), 1024 * once.forecast(level=[50, 90]))
     for model, factor in ((once, 1.0), (often, 1024.0)):
         model.update(WALK[:9] * factor)
-    np.testing.assert_array_equal(often.forecast(7, level=90), 1024 * once.forecast(7, level=90))
+    same(often.forecast(7, level=90), 1024 * once.forecast(7, level=90))
 
 
 @settings(max_examples=15)
@@ -41,7 +45,9 @@ def test_the_size_of_the_values_is_the_size_of_the_forecast(entry, size):
 
 
 @pytest.mark.parametrize("offset", [2**31, 2**40, 2**50, -(2**50)])
-def test_a_counter_far_from_zero_keeps_its_digits(entry, offset):
+def test_a_counter_far_from_zero_keeps_its_digits(real_time_entry, offset):
+    """Not so the classical models: by its level Theta chooses whether a season is added or multiplies."""
+    entry = real_time_entry
     near, far = (entry.make(3).fit(COUNTER + shift) for shift in (0, offset))
     moved = far.forecast(level=90) - offset
     tolerance = 64 * np.spacing(float(abs(offset))) + 1e-4 * (not entry.odd) * np.ptp(COUNTER)

@@ -15,7 +15,6 @@ from torch import nn
 from fracts.base import Forecaster
 from fracts.baselines import (
     ARFIMA,
-    ARIMA,
     ETS,
     HAR,
     STL,
@@ -44,7 +43,6 @@ class Entry:
     odd: bool = True  # the negative of a series has the negative forecast
     examples: int = 40  # of a law
     shared: bool = True  # one model for all series, so that others can have it too
-    slow: bool = False
     real_time: bool = True  # takes stamps that lie on no grid
 
 
@@ -65,15 +63,6 @@ ENTRIES = [
     Entry("Drift", Drift, tolerance=1e-13),
     Entry("WindowAverage", lambda horizon: WindowAverage(horizon, 5), tolerance=1e-14),
     Entry("ARFIMA", ARFIMA, tolerance=1e-6, examples=5, shared=False, real_time=False),
-    Entry(
-        "ARIMA",
-        lambda horizon: ARIMA(horizon, order=(0, 1, 1)),
-        tolerance=1e-3,
-        examples=2,
-        shared=False,
-        real_time=False,
-        slow=True,
-    ),
     Entry(
         "ETS",
         lambda horizon: ETS(horizon, trend="none"),
@@ -108,7 +97,7 @@ ENTRIES = [
 ]
 
 
-PARAMETERS = [pytest.param(e, id=e.name, marks=[pytest.mark.slow] if e.slow else []) for e in ENTRIES]
+PARAMETERS = [pytest.param(e, id=e.name) for e in ENTRIES]
 
 
 @pytest.fixture(scope="session", params=PARAMETERS)

@@ -157,7 +157,7 @@ def refused(model, call, error, told):
     assert pickle.dumps(model) == before
 
 
-few_or_thousands = pytest.mark.parametrize("examples", [10, pytest.param(300, marks=pytest.mark.slow)])
+few_or_thousands = pytest.mark.parametrize("examples", [10, pytest.param(100, marks=pytest.mark.slow)])
 
 
 @few_or_thousands

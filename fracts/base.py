@@ -2,43 +2,35 @@
 
 One idea: an estimator is weights and a state. `fit` learns the weights and runs the state over the history;
 `update` runs the state on; `predict` reads it. A model fills four hooks on plain arrays (`_fit`,
-`_empty_state`, `_advance`, `_forecast`); containers, stamps, checks and names are dealt with here. Everything
-is checked and computed before anything is assigned, so after an error the estimator is as it was.
+`_empty_state`, `_advance`, `_forecast`); `conversion.py` brings containers to them. Everything is
+checked and computed before anything is assigned, so after an error the estimator is as it was.
 """
 
 from __future__ import annotations
 
 import copy
-from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
-from fracts.checks import check_positive_integer, check_row, check_some_value
-from fracts.cohorts import advanced, forecast, joined, taken
+from fracts.checks import check_row
+from fracts.cohorts import advanced
+from fracts.conversion import Conversion
 from fracts.covariate_checks import check_no_covariates
-from fracts.covariate_reading import Places
-from fracts.covariates import Covariates, learn_covariates
-from fracts.forecasts import QUANTILES, Forecast, Request, request
-from fracts.gaps import check_on_gaps, tell_gaps
-from fracts.grids import grids
+from fracts.forecasts import request
+from fracts.gaps import check_on_gaps
 from fracts.names import Names, check_names_used
 from fracts.persistence import Persistence
-from fracts.reading import Reading, read
-from fracts.rulers import Counts
-from fracts.scores import naive_scale
-from fracts.scoring import Continuation, Steps, mean_squares
-from fracts.series import Panel, State
-from fracts.timeline import Clock, learn_clock
-from fracts.transforms import Scale, learn_scale
+from fracts.reading import read
+from fracts.scoring import Steps, mean_squares
+from fracts.series import Panel
 
 
-class Forecaster(BaseEstimator, Persistence):
-    """Base of all forecasters: a model fills the four hooks at the end.
+class Forecaster(BaseEstimator, Conversion, Persistence):
+    """Base of all forecasters: a model fills the four hooks of `Conversion`.
 
     A `y` is a Series, a wide frame (a column a series), a long frame (a row a value, with the columns
     `unique_id`, `ds` and `y`, or without the first), rows under a MultiIndex of names and stamps, a 1-D array
@@ -56,14 +48,8 @@ class Forecaster(BaseEstimator, Persistence):
     past_only: Sequence[Any] = ()
     lower: float | None = None
     transform: Any = None
-    series_ids_: list[Any]
-    freq_: str | None
     _learned: Sequence[str] = ()  # names of the attributes that the last fit set
     _takes_covariates = False
-    _covariates: Covariates
-    _transform: Scale
-    _state: State
-    _counts: Counts  # (series,), of the last row of each
 
     def fit(
         self,
@@ -392,133 +378,3 @@ class Forecaster(BaseEstimator, Persistence):
                 name: self._clock.stamp(at) for name, at in zip(self.series_ids_, self._counts, strict=True)
             }
         return self._clock.stamp(self._counts[0])
-
-    @abstractmethod
-    def _fit(self, panel: Panel, clock: Clock) -> None:
-        """Learn the weights, attributes ending in `_`, from a panel that may hold NaN."""
-
-    @abstractmethod
-    def _empty_state(self, n_series: int) -> State:
-        """The state before any row."""
-
-    @abstractmethod
-    def _advance(self, state: State, panel: Panel) -> State:
-        """The state after the rows of `panel`, knowing the time of the last; `state` is left alone."""
-
-    @abstractmethod
-    def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
-        """The next `horizon` steps seen from the last row of `state`, at ascending levels `quantiles`.
-
-        `state` holds the covariates known in advance besides, as `ahead` (series, at least `self.horizon` and
-        `horizon` steps, numbers).
-        """
-
-    def _learn(self, reading: Reading, X: Any, freq: str | int | None, base_step: Any) -> None:
-        check_positive_integer(self.horizon, "horizon")
-        clock = learn_clock(reading.index, freq, base_step, reading.neighbours)
-        values = reading.values
-        counts = self._enter(reading, clock)
-        self._covariates = learn_covariates(X, self.past_only, self._places(values, counts))
-        self.covariates_ = list(self._covariates.names)
-        self._transform = learn_scale(self.transform, self.lower, values, self._places(values, counts).told)
-        panel = self._panel(values, counts, X)
-        self._fit(panel, self._clock)
-        self._start(panel, reading)
-
-    def _enter(self, reading: Reading, clock: Clock) -> Counts:
-        """The rows of a history on `clock`, once everything known of it is taken down."""
-        ids = reading.layout.ids
-        check_some_value(reading.values, ids)
-        counts = clock.counts(reading.index)
-        series, before, after = reading.pairs(counts)
-        tell_gaps(clock, before, after, series, ids, self._on_gaps)
-        self._layout, self._clock, self._counts = reading.layout, clock, counts[reading.last]
-        self._scale = np.array([naive_scale(row, power=2) for row in reading.values])
-        self.series_ids_, self.freq_ = ids, clock.freq
-        return counts
-
-    def _places(self, values: NDArray[np.float64], counts: Counts) -> Places:
-        """Where covariates are wanted: at `counts` (rows,) or (series, rows), where `values` has one."""
-        every = np.broadcast_to(counts, values.shape)
-        needed = ~np.isnan(values)
-        return Places(self.series_ids_, every, self._clock, needed, self._names, self._layout.labelled)
-
-    def _panel(self, values: NDArray[np.float64], counts: Counts, X: Any) -> Panel:
-        """Values (series, rows) on the scale of the model, with their covariates."""
-        places = self._places(values, counts)
-        covariates = self._covariates.history(X, places)
-        moved = self._transform.forward(values, places.told)
-        return Panel(moved, self._clock.times(counts), covariates)
-
-    def _start(self, panel: Panel, reading: Reading) -> None:
-        needed = ~np.isnan(panel.values)
-        needed[np.arange(len(needed)), reading.last] = True  # it is forecast from there, value or not
-        empty, parts = self._empty_state(len(panel.values)), []
-        for series, part in grids(panel, needed):
-            start = np.zeros(len(series), dtype=np.int64)
-            end = np.searchsorted(part.times, panel.times[reading.last[series]], side="right")
-            after = advanced(self._advance, taken(empty, series), part, start, start, end)
-            parts.append((series, after))
-        self._state = joined(parts)
-
-    def _continuation(self, y: Any, X: Any) -> Continuation:
-        """The rows of `y`, checked to follow the cutoffs."""
-        self._check_fitted()
-        given = read(y, self._names, start=int(self._counts[0]) + 1)
-        places = self._layout.places(given.layout)
-        counts = self._clock.counts(given.index)
-        known = self._counts[places]
-        if (early := np.flatnonzero(counts[given.first] <= known)).size:
-            at = early[0]
-            raise ValueError(
-                f"series {given.layout.ids[at]!r}: y starts at {given.index[given.first[at]]}, but rows up "
-                f"to {self._clock.stamp(known[at])} are known. Stamps must come after the cutoff: leave the "
-                "earlier rows out, or start anew with `apply` or `fit`."
-            )
-        series, before, after = given.pairs(counts, known)
-        tell_gaps(self._clock, before, after, series, given.layout.ids, self._on_gaps)
-        values = np.full((len(self._counts), len(counts)), np.nan)
-        values[places] = given.values
-        begin = np.searchsorted(counts, self._counts, side="right")
-        if self._layout.apart:
-            end, ends = begin.copy(), self._counts.copy()
-            end[places], ends[places] = given.last + 1, counts[given.last]
-        else:
-            end, ends = np.full_like(begin, len(counts)), np.full_like(self._counts, counts[-1])
-        return Continuation(self._panel(values, counts, X), values, begin, end, ends)
-
-    def _table(self, horizon: int | None, X: Any, wanted: Request) -> NDArray[np.float64]:
-        self._check_fitted()
-        steps = check_positive_integer(self.horizon if horizon is None else horizon, "horizon")
-        state = self._state | {"ahead": self._ahead(X, steps)}
-        mean = wanted.point == "mean"
-        return wanted.table(
-            forecast(lambda part: self._answer(part, steps, wanted.asked, mean=mean), state, self._counts)
-        )
-
-    def _ahead(self, X: Any, steps: int) -> NDArray[np.float64]:
-        """Covariates known in advance (series, steps, numbers), 0 from `steps` to the horizon trained for."""
-        if X is None and not self._covariates.known:
-            return np.empty((len(self._counts), max(steps, self.horizon), 0))
-        counts = self._clock.ahead(self._counts, steps)
-        ahead = self._covariates.ahead(X, self._places(np.zeros(counts.shape), counts))
-        return np.pad(ahead, ((0, 0), (0, max(0, self.horizon - steps)), (0, 0)))
-
-    def _answer(
-        self, state: State, steps: int, levels: NDArray[np.float64], *, mean: bool = False
-    ) -> Forecast:
-        """`_forecast` in the units of the series; its mean is right only if asked for."""
-        if self._transform.plain:
-            return self._forecast(state, steps, levels)
-        both = np.union1d(levels, QUANTILES) if mean else levels
-        found = self._forecast(state, steps, both).quantiles
-        quantiles = self._transform.back(found[..., np.isin(both, levels)])
-        means = self._transform.mean(found[..., np.isin(both, QUANTILES)]) if mean else quantiles[..., 0]
-        return Forecast(means, quantiles)
-
-    def _medians(self, state: State) -> NDArray[np.float64]:
-        return self._answer(state, self.horizon, np.array([0.5])).quantiles[..., 0]
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "_state"):
-            raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit first.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
@@ -42,7 +43,7 @@ class Fitted:
     remark: str = ""
 
 
-class EachSeries:
+class EachSeries(ABC):
     """Mixin of forecasters that fit every series on its own: they fill `_fitter`.
 
     Goes before `OnMachine` and `Forecaster` among the bases.
@@ -54,12 +55,12 @@ class EachSeries:
     progress: bool
     fallback: Forecaster | None
 
+    @abstractmethod
     def _fitter(self, clock: Clock, n_steps: int) -> Callable[[Array, int], Fitted]:
         """What fits a series (steps,), cut to its first and last value, and the step of the first; picklable.
 
         It raises `Unfit`.
         """
-        raise NotImplementedError
 
     def _fit(self, panel: Panel, clock: Clock) -> None:
         _check_options(self.n_jobs, self.progress, self.fallback)

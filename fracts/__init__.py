@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fracts.checks import FitWarning as FitWarning
     from fracts.forecaster import FracForecaster as FracForecaster
     from fracts.ridge import FracRidge as FracRidge
+    from fracts.rolling import backtest as backtest
     from fracts.versions import show_versions as show_versions
 
 __version__ = "0.1.0"
@@ -45,6 +46,7 @@ _HOMES = {
     "SeasonalNaive": "fracts.baselines",
     "Theta": "fracts.baselines",
     "WindowAverage": "fracts.baselines",
+    "backtest": "fracts.rolling",
     "show_versions": "fracts.versions",
 }
 _ROOMS = ("datasets", "kernels", "memory", "plots", "scores")

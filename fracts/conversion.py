@@ -149,17 +149,17 @@ class Conversion(ABC):
     def _table(self, horizon: int | None, X: Any, wanted: Request) -> NDArray[np.float64]:
         self._check_fitted()
         steps = check_positive_integer(self.horizon if horizon is None else horizon, "horizon")
-        state = self._state | {"ahead": self._ahead(X, steps)}
+        state = self._state | {"ahead": self._ahead(X, steps, self._counts)}
         mean = wanted.point == "mean"
         return wanted.table(
             forecast(lambda part: self._answer(part, steps, wanted.asked, mean=mean), state, self._counts)
         )
 
-    def _ahead(self, X: Any, steps: int) -> NDArray[np.float64]:
+    def _ahead(self, X: Any, steps: int, cutoffs: Counts) -> NDArray[np.float64]:
         """Covariates known in advance (series, steps, numbers), 0 from `steps` to the horizon trained for."""
         if X is None and not self._covariates.known:
-            return np.empty((len(self._counts), max(steps, self.horizon), 0))
-        counts = self._clock.ahead(self._counts, steps)
+            return np.empty((len(cutoffs), max(steps, self.horizon), 0))
+        counts = self._clock.ahead(cutoffs, steps)
         ahead = self._covariates.ahead(X, self._places(np.zeros(counts.shape), counts))
         return np.pad(ahead, ((0, 0), (0, max(0, self.horizon - steps)), (0, 0)))
 

@@ -41,7 +41,7 @@ def in_one_lot(monkeypatch):
         yield np.arange(len(panel.values)), panel
 
     monkeypatch.setattr("fracts.folds.grids", whole)
-    monkeypatch.setattr("fracts.base.grids", whole)
+    monkeypatch.setattr("fracts.conversion.grids", whole)
 
 
 @pytest.mark.parametrize("irregular", [False, True], ids=["far apart", "stamps of their own"])

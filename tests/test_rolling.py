@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from fracts import FracForecaster, FracRidge, Mean, Naive, SeasonalNaive, backtest, rolling
+from fracts import FracForecaster, FracRidge, Mean, Naive, SeasonalNaive, backtest, rolling_sums
 from fracts.scores import coverage, mase, naive_scale, pinball, rmsse
 
 pytestmark = pytest.mark.filterwarnings("ignore::fracts.checks.FitWarning")
@@ -265,13 +265,13 @@ def test_an_error_of_a_fit_says_in_which_backtest(two_series):
 
 def test_scores_hold_no_forecast_however_many_origins(monkeypatch):
     held = []
-    add = rolling._Sums.add
+    add = rolling_sums.Sums.add
 
     def watched(sums, batch):
         held.append(batch.table[..., 0].size)
         add(sums, batch)
 
-    monkeypatch.setattr(rolling._Sums, "add", watched)
+    monkeypatch.setattr(rolling_sums.Sums, "add", watched)
     backtest(Naive(2), np.arange(2000.0) % 7, start=100).scores()
     assert len(held) > 5 and max(held) <= 256 * 2
 

@@ -20,9 +20,9 @@ ridge, week, theta = FracRidge(DAY), SeasonalNaive(DAY, season_length=WEEK), The
 models = {
     "FracRidge": ridge,
     "same hour last week": week,
-    "same hour yesterday": SeasonalNaive(DAY, season_length=DAY),
     "Theta": theta,
     "mean of three": Ensemble(DAY, [ridge, week, theta]),
+    "weighted mean": Ensemble(DAY, [ridge, week, theta], how="weighted"),
 }
 found = compare(models, volume, start=pd.Timestamp("2018-04-01"), step=DAY, level=80)
 columns = ["mase", "rmsse", "scaled_crps", "coverage-80", "width-80", "dm", "dm_p", "fit_seconds"]

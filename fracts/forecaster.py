@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from fracts.base import Forecaster
-from fracts.checks import check_memory, check_network
+from fracts.checks import check_anchor, check_memory, check_network, check_penalty
 from fracts.cuts import Cuts
 from fracts.encoder import EncoderState, FracEncoder
 from fracts.forecasts import QUANTILES, Forecast
@@ -53,6 +53,10 @@ class FracForecaster(Forecaster, Inspection):
     season_lengths : "auto" (those that the calendar implies and the history shows three times; where it has
         none, as with integers, those after which the values repeat), an int, a tuple, or () for none, in
         steps.
+    penalty : strength of the prior of the linear path, as the number of observations that outweigh it;
+        "auto" chooses.
+    anchor : what to lean on: the "centre" of a series, its "last" value, a profile of its "season"; "auto"
+        chooses.
     width : features of a row in the network, a multiple of 2 * n_heads.
     n_layers : FRAC layers; 0 leaves the linear path alone.
     n_heads : plain heads of a layer; each frequency of a season adds one.
@@ -101,6 +105,8 @@ class FracForecaster(Forecaster, Inspection):
         n_modes: int = 16,
         timescales: tuple[float, float] = (1.0, 131072.0),
         season_lengths: str | int | tuple[int, ...] = "auto",
+        penalty: str | float = "auto",
+        anchor: str = "auto",
         width: int = 64,
         n_layers: int = 2,
         n_heads: int = 4,
@@ -119,6 +125,8 @@ class FracForecaster(Forecaster, Inspection):
         self.n_modes = n_modes
         self.timescales = timescales
         self.season_lengths = season_lengths
+        self.penalty = penalty
+        self.anchor = anchor
         self.width = width
         self.n_layers = n_layers
         self.n_heads = n_heads
@@ -136,7 +144,9 @@ class FracForecaster(Forecaster, Inspection):
     def _fit(self, panel: Panel, clock: Clock) -> None:
         check_memory(self.n_modes, self.timescales)
         check_network(self)
+        strength = check_penalty(self.penalty)
         self.season_lengths_ = chosen_season_lengths(self.season_lengths, panel, clock)
+        check_anchor(self.anchor, self.season_lengths_)
         memory = linear_memory(
             panel,
             self.horizon,
@@ -144,9 +154,10 @@ class FracForecaster(Forecaster, Inspection):
             self.timescales,
             self.season_lengths_,
             self._covariates.n_known,
+            self.anchor,
         )
         pooled = is_pooled("auto", panel, memory)
-        self._path = fit_linear(panel, memory, self.series_ids_, pooled=pooled)
+        self._path = fit_linear(panel, memory, self.series_ids_, pooled=pooled, strength=strength)
         self.device_ = _device(self.device)
         self.network_: FracNetwork | None = None
         self.history_: list[Epoch] = []

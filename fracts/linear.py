@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from fracts.checks import FitWarning, group_of
 from fracts.cuts import FOLDS, Cuts
-from fracts.folds import MIN_HELD_OUT, FoldMoments, choose, groups_of, held_out_counts, origins
+from fracts.folds import MIN_HELD_OUT, PENALTIES, FoldMoments, choose, groups_of, held_out_counts, origins
 from fracts.forecasts import QUANTILES
 from fracts.recall import LinearMemory
 from fracts.records import record
@@ -159,9 +159,12 @@ def is_pooled(pooled: str | bool, panel: Panel, memory: LinearMemory) -> bool:
     return len(panel.values) == 1 or shortest < _ROWS_A_FEATURE * size
 
 
-def fit_linear(panel: Panel, memory: LinearMemory, ids: Sequence[Any], *, pooled: bool) -> LinearPath:
+def fit_linear(
+    panel: Panel, memory: LinearMemory, ids: Sequence[Any], *, pooled: bool, strength: float | None = None
+) -> LinearPath:
     """Choose penalty and anchor by rolling origins, solve on all origins, keep the held-out errors.
 
+    strength: of the penalty, None to choose it.
     Warns (FitWarning) where the history is too short for a single held-out forecast.
     """
     n_groups, values = 1 if pooled else len(panel.values), (~np.isnan(panel.values)).sum(1)
@@ -178,7 +181,11 @@ def fit_linear(panel: Panel, memory: LinearMemory, ids: Sequence[Any], *, pooled
         shares = [panel] if pooled else _shares(panel, memory)
         tried = np.flatnonzero(counts >= MIN_HELD_OUT)
         spread = np.linspace(0, tried.size - 1, min(tried.size, _CHOOSING_LEADS)).astype(int)
-        anchor, penalty = choose(memory, shares, tried[spread], pooled) if tried.size else UNTRIED
+        penalties = _of_strength(PENALTIES, strength)
+        if tried.size:
+            anchor, penalty = choose(memory, shares, tried[spread], pooled, penalties)
+        else:
+            anchor, (penalty,) = UNTRIED[0], _of_strength([UNTRIED[1]], strength)
         memory = memory.leaning_on(anchor)
         leads = np.arange(memory.horizon)
         in_parts = holes or memory.covariates.n_known
@@ -187,6 +194,13 @@ def fit_linear(panel: Panel, memory: LinearMemory, ids: Sequence[Any], *, pooled
         coefficients, held_out, errors = (np.concatenate(parts) for parts in zip(*solved, strict=True))
     seen = values.sum(keepdims=True) if pooled else values
     return LinearPath(memory, coefficients, held_out, errors, penalty, tuple(ids), seen)
+
+
+def _of_strength(penalties: Sequence[Penalty], strength: float | None) -> list[Penalty]:
+    """The `penalties` with another `strength`, or as they are for None."""
+    if strength is None:
+        return list(penalties)
+    return list(dict.fromkeys(penalty._replace(strength=strength) for penalty in penalties))
 
 
 def _leads(

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fracts.base import Forecaster
-from fracts.checks import check_memory, check_pooled
+from fracts.checks import check_anchor, check_memory, check_penalty, check_pooled
 from fracts.forecasts import Forecast
 from fracts.inspection import Inspection
 from fracts.linear import Reading, fit_linear, is_pooled
@@ -39,6 +39,9 @@ class FracRidge(Forecaster, Inspection):
         steps.
     pooled : True: one set of coefficients for all series; False: one for each; "auto": one for each where all
         are long enough.
+    penalty : strength of the prior, as the number of observations that outweigh it; "auto" chooses.
+    anchor : what to lean on: the "centre" of a series, its "last" value, a profile of its "season"; "auto"
+        chooses.
     past_only : columns of `X` that are known up to now and not in advance, as measured weather is.
     lower : None, or a bound that no value lies below: forecasts, quantiles among them, are cut off there.
     transform : the scale to work on: None, "log", "log1p", "box-cox", or an increasing scikit-learn
@@ -70,6 +73,8 @@ class FracRidge(Forecaster, Inspection):
         timescales: tuple[float, float] = (1.0, 131072.0),
         season_lengths: str | int | tuple[int, ...] = "auto",
         pooled: str | bool = "auto",
+        penalty: str | float = "auto",
+        anchor: str = "auto",
         past_only: tuple[Any, ...] = (),
         lower: float | None = None,
         transform: Any = None,
@@ -79,6 +84,8 @@ class FracRidge(Forecaster, Inspection):
         self.timescales = timescales
         self.season_lengths = season_lengths
         self.pooled = pooled
+        self.penalty = penalty
+        self.anchor = anchor
         self.past_only = past_only
         self.lower = lower
         self.transform = transform
@@ -86,7 +93,9 @@ class FracRidge(Forecaster, Inspection):
     def _fit(self, panel: Panel, clock: Clock) -> None:
         check_memory(self.n_modes, self.timescales)
         check_pooled(self.pooled)
+        strength = check_penalty(self.penalty)
         self.season_lengths_ = chosen_season_lengths(self.season_lengths, panel, clock)
+        check_anchor(self.anchor, self.season_lengths_)
         memory = linear_memory(
             panel,
             self.horizon,
@@ -94,9 +103,11 @@ class FracRidge(Forecaster, Inspection):
             self.timescales,
             self.season_lengths_,
             self._covariates.n_known,
+            self.anchor,
         )
         self.pooled_ = is_pooled(self.pooled, panel, memory)
-        self._path = fit_linear(panel, memory, self.series_ids_, pooled=self.pooled_)
+        ids = self.series_ids_
+        self._path = fit_linear(panel, memory, ids, pooled=self.pooled_, strength=strength)
         self.penalty_ = self._path.penalty
 
     def _empty_state(self, n_series: int) -> State:

@@ -39,7 +39,8 @@ class FracSearch(BaseEstimator):
     space : None for the default (of `FracRidge` and `FracForecaster`: mode count, both ends of the
         timescales, seasons, penalty, anchor; of the network width, layers, learning rate); a dict of Optuna
         distributions by parameter, in which `timescales_low` and `timescales_high` are the ends of
-        `timescales`; or a function of an Optuna trial that returns a dict of parameters.
+        `timescales`; or a function of an Optuna trial that returns a dict of parameters; it is called
+        again for the table, and should do nothing else.
     n_trials : trials that a call of fit runs, failed and pruned ones among them.
     timeout : seconds after which no trial is begun. One of `n_trials` and `timeout` is needed.
     storage : None for memory, the path of a journal file, an URL of a database ("sqlite:///study.db",

@@ -19,10 +19,10 @@ from optuna import Study
 from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
 from optuna.pruners import BasePruner, MedianPruner
 from optuna.samplers import BaseSampler
-from optuna.storages import BaseStorage, RDBStorage, RetryHeartbeatStaleTrialCallback
+from optuna.storages import BaseStorage, RetryHeartbeatStaleTrialCallback
 from optuna.trial import FrozenTrial, TrialState
 
-from fracts.heartbeat import BeatingJournal
+from fracts.heartbeat import BeatingDatabase, BeatingJournal
 from fracts.samplers import NumberedSampler
 
 log = logging.getLogger("fracts")
@@ -68,13 +68,7 @@ def open_storage(storage: Any, heartbeat: int) -> BaseStorage | None:
         return BeatingJournal(str(storage), heartbeat, grace, again)
     url = str(storage)
     waiting = {"connect_args": {"timeout": _LOCKED}} if url.startswith("sqlite") else {}
-    return RDBStorage(
-        url,
-        engine_kwargs=waiting,
-        heartbeat_interval=heartbeat,
-        grace_period=grace,
-        heartbeat_stale_trial_callback=again,
-    )
+    return BeatingDatabase(url, waiting, heartbeat, grace, again)
 
 
 def open_study(
@@ -156,8 +150,8 @@ def run_trials(
         current = _Current(objective)
         try:
             study.optimize(current, n_trials=1, catch=(Exception,))
-        except (ValueError, UpdateFinishedTrialError):
-            # Another worker that takes this one for dead ends its trial before it does.
+        except (ValueError, UpdateFinishedTrialError, AssertionError):
+            # Another worker that takes this one for dead ends its trial first, which Optuna stumbles over.
             if current.number < 0 or _trial(study, current.number).state != TrialState.FAIL:
                 raise
         done += 1

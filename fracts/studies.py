@@ -6,11 +6,11 @@ another; a study says what it searches, so that no worker mixes in another task.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from optuna.pruners import BasePruner, MedianPruner
 from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage, RetryHeartbeatStaleTrialCallback
 from optuna.trial import FrozenTrial, TrialState
+from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from fracts.heartbeat import BeatingDatabase, BeatingJournal
 from fracts.samplers import NumberedSampler
@@ -32,12 +33,13 @@ _TASK = "fracts:task"
 _TRANSFERRED = 5  # best settings of another study
 _TRIES = 3  # more of a trial whose worker died
 _SILENT_BEATS = 4  # missed, after which a worker is dead
+_ATTEMPTS = 4  # to open a database
 _LOCKED = 60  # seconds to wait for an SQLite file
 
 Callback = Callable[[Study, FrozenTrial], Any]
 
 
-@contextmanager
+@contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Optuna says nothing: what is worth saying is said here."""
     logger = logging.getLogger("optuna")
@@ -68,6 +70,11 @@ def open_storage(storage: Any, heartbeat: int) -> BaseStorage | None:
         return BeatingJournal(str(storage), heartbeat, grace, again)
     url = str(storage)
     waiting = {"connect_args": {"timeout": _LOCKED}} if url.startswith("sqlite") else {}
+    for attempt in range(1, _ATTEMPTS):
+        # Workers that come first to a new database at once stand in each other's way making its tables.
+        with contextlib.suppress(IntegrityError, OperationalError, ProgrammingError):
+            return BeatingDatabase(url, waiting, heartbeat, grace, again)
+        time.sleep(attempt)
     return BeatingDatabase(url, waiting, heartbeat, grace, again)
 
 

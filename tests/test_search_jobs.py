@@ -1,6 +1,7 @@
 """Workers share a study: one that is killed loses its trial to another, one told to end finishes it first."""
 
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -8,8 +9,10 @@ import time
 from pathlib import Path
 
 import optuna
+import psycopg
 import pytest
 from optuna.trial import TrialState
+from sqlalchemy.engine import make_url
 
 from fracts.heartbeat import BeatingJournal
 from fracts.studies import open_storage
@@ -114,12 +117,15 @@ def test_four_workers_share_a_journal_file_through_kills(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif("FRACTS_TEST_POSTGRES" not in os.environ, reason="needs FRACTS_TEST_POSTGRES, an URL")
 def test_four_workers_share_a_postgresql_server_through_kills():
-    url = os.environ["FRACTS_TEST_POSTGRES"]
-    storage = open_storage(url, 1)
-    for name in optuna.get_all_study_names(storage):
-        optuna.delete_study(study_name=name, storage=storage)
-    storage.engine.dispose()
-    shared_by_four_with_kills(url)
+    url = make_url(os.environ["FRACTS_TEST_POSTGRES"])
+    base = f"fracts_{secrets.token_hex(6)}"
+    server = psycopg.connect(url.set(drivername="postgresql").render_as_string(False), autocommit=True)
+    with server:
+        server.execute(f"CREATE DATABASE {base}")
+        try:
+            shared_by_four_with_kills(url.set(database=base).render_as_string(False))
+        finally:
+            server.execute(f"DROP DATABASE {base} WITH (FORCE)")
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """`FracForecaster`: the linear path of `FracRidge` and, on top of it, a selective FRAC network."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 from fracts.base import Forecaster
 from fracts.checks import check_anchor, check_memory, check_network, check_penalty
 from fracts.cuts import Cuts
-from fracts.encoder import FracEncoder
+from fracts.encoder import EncoderState, FracEncoder
 from fracts.forecasts import QUANTILES, Forecast
 from fracts.heads import QuantileHead
 from fracts.inspection import Inspection
-from fracts.linear import fit_linear, is_pooled
+from fracts.linear import Reading, fit_linear, is_pooled
 from fracts.network import FracNetwork, as_arrays, as_state, as_weights, load_weights
 from fracts.network_response import network_response, typical_rows
 from fracts.online import encode_row, head_row
+from fracts.passes import ROWS_AT_ONCE, Ahead, passed
 from fracts.paths import extended
 from fracts.recall import linear_memory
 from fracts.seasons import chosen_season_lengths
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 TOKENS = 2048  # rows of a training batch
 MAX_SEASONAL_HEADS = 4  # of the strongest frequencies; the linear path has them all
 _MIN_ROWS = 100  # of training time for a network to be worth a try
-_ROWS_AT_ONCE = 16384  # of all series, in a pass over a history
 _MEAN_WEIGHTS = np.diff(np.concatenate([[0.0], (QUANTILES[1:] + QUANTILES[:-1]) / 2, [1.0]]))
 
 
@@ -215,7 +215,7 @@ class FracForecaster(Forecaster, Inspection):
     def _advance(self, state: State, panel: Panel) -> State:
         if self.network_ is None:
             return self._path.advance(state, panel)
-        rows = max(1, _ROWS_AT_ONCE // len(panel.values))
+        rows = max(1, ROWS_AT_ONCE // len(panel.values))
         for start in range(0, panel.times.size, rows):
             state = self._advance_part(self.network_, state, panel.part(start, start + rows))
         return state
@@ -223,25 +223,57 @@ class FracForecaster(Forecaster, Inspection):
     def _advance_part(self, network: FracNetwork, state: State, panel: Panel) -> State:
         after, centre, scale = self._path.memory.advance(state, panel)
         u = (panel.values - centre) / scale
-        before = state["time"][0] if np.isfinite(state["time"][0]) else panel.times[0]
-        gap = np.diff(panel.times, prepend=before)
         if panel.times.size == 1:
-            return after | encode_row(network, state, u[:, 0], panel.times, gap, panel.covariates[:, 0])
+            gap, covariates = _gaps(state, panel), panel.covariates[:, 0]
+            return after | encode_row(network, state, u[:, 0], panel.times, gap, covariates)
+        return after | as_arrays(self._encoded(network, state, panel, u)[1])
+
+    def _encoded(
+        self, network: FracNetwork, state: State, panel: Panel, u: NDArray[np.float64]
+    ) -> tuple[torch.Tensor, EncoderState]:
+        """Features (series, rows, width) of `panel`, standardised values `u`, and the state after it."""
         with torch.no_grad():
-            _, encoded = network.encode(
+            return network.encode(
                 torch.from_numpy(u),
                 torch.from_numpy(panel.times).expand(u.shape),
-                torch.from_numpy(gap).expand(u.shape),
+                torch.from_numpy(_gaps(state, panel)).expand(u.shape),
                 as_state(state, self.n_layers, network.encoder.nothing.dtype),
                 torch.from_numpy(panel.covariates),
             )
-        return after | as_arrays(encoded)
 
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
         return extended(self._read, self._advance, state, self.horizon, horizon, quantiles)
 
+    def _roll(
+        self,
+        state: State,
+        panel: Panel,
+        origins: NDArray[np.int64],
+        ahead: Ahead,
+        horizon: int,
+        quantiles: NDArray[np.float64],
+    ) -> Iterator[Forecast]:
+        if horizon > self.horizon:  # paths move a state from each origin
+            return super()._roll(state, panel, origins, ahead, horizon, quantiles)
+        return passed(self._read, self._run, state, panel, origins, ahead, horizon, quantiles)
+
+    def _run(
+        self, state: State, panel: Panel, rows: NDArray[np.int64], ahead: NDArray[np.float64]
+    ) -> tuple[Forecast, State]:
+        reading, centre, scale, after = self._path.passed(state, panel, rows, ahead)
+        seen: State = {"group": state["group"].repeat(rows.size)}
+        if self.network_ is not None:
+            features, encoded = self._encoded(self.network_, state, panel, (panel.values - centre) / scale)
+            seen["features"] = features[:, rows].flatten(0, 1).numpy()
+            seen["ahead"] = ahead.reshape(len(seen["group"]), *ahead.shape[2:])
+            after = after | as_arrays(encoded)
+        return self._told(reading, seen), after
+
     def _read(self, state: State) -> Forecast:
-        leads, centre, scale = self._path.read(state)
+        return self._told(self._path.read(state), state)
+
+    def _told(self, reading: Reading, state: State) -> Forecast:
+        leads, centre, scale = reading
         errors = self._path.errors[state["group"]]
         moved = errors
         if self.network_ is not None:
@@ -270,6 +302,12 @@ class FracForecaster(Forecaster, Inspection):
         if self.network_ is None:
             return np.zeros(lags.size)
         return network_response(self.network_, self._path.memory.scaler, self._rows, lags, lead)
+
+
+def _gaps(state: State, panel: Panel) -> NDArray[np.float64]:
+    """Steps to each row of `panel` from the one before, the first from the time of `state`."""
+    before = state["time"][0] if np.isfinite(state["time"][0]) else panel.times[0]
+    return np.diff(panel.times, prepend=before)
 
 
 def _device(asked: str) -> str:

@@ -40,6 +40,15 @@ class Reading(NamedTuple):
     scale: Array  # (series, ...)
 
 
+class Pass(NamedTuple):
+    """What the linear path says at some rows of a panel, and what it knows after all of them."""
+
+    reading: Reading  # at those rows, as though each were a series
+    centre: Array  # (series, rows), at all rows
+    scale: Array
+    state: State
+
+
 @record
 @dataclass(frozen=True)
 class LinearPath:
@@ -79,13 +88,24 @@ class LinearPath:
         leads = _leads(features, anchors[0], ahead[0], self.coefficients, state["group"])
         return Reading(leads, centre, scale)
 
-    def readings(self, state: State, panel: Panel) -> Reading:
-        """What the path says after each row of `panel`: leads (series, time, horizon)."""
-        blocks = []
-        for w in self.memory.walk(state, panel):
-            leads = _leads(w.features, w.anchors[0], w.ahead[0], self.coefficients, state["group"])
-            blocks.append(Reading(leads, w.centre, w.scale))
-        return Reading(*(np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)))
+    def passed(self, state: State, panel: Panel, rows: NDArray[np.int64], ahead: Array) -> Pass:
+        """What the path says after each of `rows` of `panel`, ascending.
+
+        ahead: (series, len(rows), horizon, known), covariates known in advance after each of them.
+        """
+        n_series, n_rows = panel.values.shape
+        told = np.zeros((n_series, n_rows, *ahead.shape[2:]))
+        told[:, rows] = ahead
+        leads, spreads = [np.empty((n_series, 0, self.memory.horizon))], []
+        for w in self.memory.walk(state, panel, told):
+            at = rows[(rows >= w.rows.start) & (rows < w.rows.stop)] - w.rows.start
+            seen = w.features[:, at], w.anchors[0][:, at], w.ahead[0][:, at]
+            leads.append(_leads(*seen, self.coefficients, state["group"]))
+            spreads.append((w.centre, w.scale))
+            state = w.state
+        centre, scale = (np.concatenate(parts, axis=1) for parts in zip(*spreads, strict=True))
+        said = np.concatenate(leads, axis=1).reshape(-1, self.memory.horizon)
+        return Pass(Reading(said, centre[:, rows].ravel(), scale[:, rows].ravel()), centre, scale, state)
 
     def held_out_readings(self, panel: Panel) -> Reading:
         """`readings` of the panel fitted, each fold by weights that never saw it; NaN before the first."""

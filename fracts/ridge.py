@@ -1,5 +1,6 @@
 """`FracRidge`: linear forecasts from a bank of fractional memories, fitted in closed form."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ from fracts.base import Forecaster
 from fracts.checks import check_anchor, check_memory, check_penalty, check_pooled
 from fracts.forecasts import Forecast
 from fracts.inspection import Inspection
-from fracts.linear import fit_linear, is_pooled
+from fracts.linear import Reading, fit_linear, is_pooled
+from fracts.passes import Ahead, passed
 from fracts.paths import extended
 from fracts.recall import linear_memory
 from fracts.seasons import chosen_season_lengths
@@ -117,11 +119,32 @@ class FracRidge(Forecaster, Inspection):
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
         return extended(self._read, self._path.advance, state, self.horizon, horizon, quantiles)
 
+    def _roll(
+        self,
+        state: State,
+        panel: Panel,
+        origins: NDArray[np.int64],
+        ahead: Ahead,
+        horizon: int,
+        quantiles: NDArray[np.float64],
+    ) -> Iterator[Forecast]:
+        if horizon > self.horizon:  # paths move a state from each origin
+            return super()._roll(state, panel, origins, ahead, horizon, quantiles)
+        return passed(self._read, self._run, state, panel, origins, ahead, horizon, quantiles)
+
+    def _run(
+        self, state: State, panel: Panel, rows: NDArray[np.int64], ahead: NDArray[np.float64]
+    ) -> tuple[Forecast, State]:
+        reading, _, _, after = self._path.passed(state, panel, rows, ahead)
+        return self._told(reading, state["group"].repeat(rows.size)), after
+
     def _read(self, state: State) -> Forecast:
-        leads, centre, scale = self._path.read(state)
+        return self._told(self._path.read(state), state["group"])
+
+    def _told(self, reading: Reading, group: NDArray[np.int64]) -> Forecast:
+        leads, centre, scale = reading
         mean = centre[:, None] + scale[:, None] * leads
-        errors = self._path.errors[state["group"]]
-        return Forecast(mean, mean[..., None] + scale[:, None, None] * errors)
+        return Forecast(mean, mean[..., None] + scale[:, None, None] * self._path.errors[group])
 
     def _network_kernel(self, lags: NDArray[np.int64], lead: int) -> NDArray[np.float64]:
         return np.zeros(lags.size)

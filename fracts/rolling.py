@@ -1,15 +1,14 @@
 """Rolling origins: what models would have forecast, row by row, had they stood there.
 
-One idea: a model fitted once has its state carried on over the rows that follow, once, and forecasts on the
-way; fitting anew begins another such walk. The forecasts come by in batches and are summed into scores or
-gathered into a frame, so scores need no more memory for a million origins than for one.
+One idea: a model fitted once is carried over the rows that follow in one pass, which says the forecast from
+every row on the way; fitting anew begins another pass. The forecasts come by in batches and are summed into
+scores or gathered into a frame, so scores need no more memory for a million origins than for one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,19 +18,16 @@ from sklearn.base import clone
 
 from fracts.base import Forecaster
 from fracts.checks import check_positive_integer
-from fracts.forecasts import Forecast, Request, request
+from fracts.forecasts import Request, request
 from fracts.names import Names
 from fracts.reading import read
 from fracts.rolling_checks import check_cutoffs, check_refit
 from fracts.scores import naive_scale
-from fracts.scoring import Continuation
 from fracts.series import Panel
 from fracts.timeline import learn_clock
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-_ORIGINS_AT_ONCE = 256
 
 
 def backtest(
@@ -240,26 +236,21 @@ class Backtest:
             np.append(now, future.panel.times),
         )
         counts = fitted._clock.counts(self._table.index[cutoffs])
-        forecasts = self._walk(fitted, future, cutoffs - fitted_to, counts)
-        for start in range(0, len(cutoffs), _ORIGINS_AT_ONCE):
-            here = slice(start, start + _ORIGINS_AT_ONCE)
-            told = list(islice(forecasts, len(cutoffs[here])))
-            joined = Forecast(np.stack([f.mean for f in told], 1), np.stack([f.quantiles for f in told], 1))
+        ahead, start = fitted._ahead_of(self._X, self.horizon, counts), 0
+        for forecast in fitted._answers(
+            fitted._state,
+            future.panel,
+            cutoffs - fitted_to,
+            ahead,
+            self.horizon,
+            self._wanted.asked,
+            mean=self._wanted.point == "mean",
+        ):
+            here = slice(start, start + forecast.mean.shape[1])
             due = fitted._clock.future(counts[here], self.horizon)
             true = _truth(truth, cutoffs[here] - fitted_to, self.horizon)
-            yield _Batch(cutoffs[here], due, true, self._wanted.table(joined))
-
-    def _walk(
-        self, fitted: Forecaster, future: Continuation, origins: Ints, counts: Ints
-    ) -> Iterator[Forecast]:
-        """The forecast from each of `origins`, numbers of rows of `future` gone by; counts: their stamps'."""
-        state, gone = fitted._state, 0
-        for origin, count in zip(origins.tolist(), counts, strict=True):
-            if origin > gone:
-                state, gone = fitted._advance(state, future.panel.part(gone, origin)), origin
-            ahead = fitted._ahead(self._X, self.horizon, np.full(len(fitted._counts), count))
-            mean = self._wanted.point == "mean"
-            yield fitted._answer(state | {"ahead": ahead}, self.horizon, self._wanted.asked, mean=mean)
+            yield _Batch(cutoffs[here], due, true, self._wanted.table(forecast))
+            start = here.stop
 
     def _keys(self, batches: list[_Batch]) -> dict[str, Any]:
         ids, leads = self._ids, self.horizon
@@ -342,9 +333,8 @@ def _columns(wanted: Request) -> list[tuple[str, int]]:
 
 def _truth(known: Panel, origins: Ints, horizon: int) -> Array:
     """(series, origins, horizon): the values after the rows `origins` of `known`, NaN for none."""
-    first, last = int(origins[0]), int(origins[-1])
-    until = int(np.searchsorted(known.times, known.times[last] + horizon + 1))
-    return known.part(first, until).ahead(horizon)[:, origins - first]
+    first = int(origins[0])
+    return known.reaching(first, int(origins[-1]) + 1, horizon).ahead(horizon)[:, origins - first]
 
 
 def _named(models: Any) -> dict[str, Forecaster]:

@@ -1,4 +1,4 @@
-"""Pictures of what a model remembers: its kernel and its spectrum on log axes, beside the pure law.
+"""Pictures of what a model remembers, and of a search: kernel and spectrum on log axes, beside the pure law.
 
 One idea: on log axes a power law is a straight line, so a look tells how far the memory follows one and where
 it stops. Each function draws on matplotlib axes and returns them.
@@ -13,8 +13,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from fracts.axes import new_axes
 from fracts.inspection import Inspection
 from fracts.projection import fractional_weights
+from fracts.search_plots import plot_search_history as plot_search_history
+from fracts.search_plots import plot_search_importance as plot_search_importance
+from fracts.search_plots import plot_timescale_map as plot_timescale_map
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +62,7 @@ def plot_memory_kernel(model: Inspection, lags: ArrayLike | None = None, ax: Axe
     'lag (steps)'
     """
     table = model.memory_kernel(_lags(model) if lags is None else lags)
-    ax = ax or _new_axes()
+    ax = ax or new_axes()
     for name, kernel, color in _by_series(table):
         lag = kernel["lag"].to_numpy()
         d, error = model.memory_exponent(name)
@@ -96,7 +100,7 @@ def plot_memory_spectrum(model: Inspection, ax: Axes | None = None) -> Axes:
     'timescale (steps)'
     """
     table = model.memory_spectrum()
-    ax = ax or _new_axes()
+    ax = ax or new_axes()
     for name, modes, color in _by_series(table[table["timescale"] > 0]):
         plain = np.isinf(modes["period"].to_numpy())
         timescale, weight = modes["timescale"].to_numpy(), modes["weight"].to_numpy()
@@ -174,9 +178,3 @@ def _finished(ax: Axes, x: str, y: str, free: Literal["upper right", "lower left
 def _is_negative(line: Line2D) -> bool:
     marked = line.get_fillstyle() == "none" or line.get_linestyle() == "--"
     return marked and not np.isnan(np.asarray(line.get_ydata(), dtype=np.float64)).all()
-
-
-def _new_axes() -> Axes:
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(layout="constrained")[1]

@@ -232,7 +232,7 @@ def _holds(each: BaseDistribution, value: Any) -> bool:
         return any(choice == value and isinstance(choice, bool) == truth for choice in each.choices)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    if isinstance(each, IntDistribution) and value != int(value):
+    if isinstance(each, IntDistribution) and not float(value).is_integer():
         return False
     assert isinstance(each, FloatDistribution | IntDistribution)
     return each.low <= value <= each.high

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fracts.forecaster import FracForecaster as FracForecaster
     from fracts.ridge import FracRidge as FracRidge
     from fracts.rolling import backtest as backtest
+    from fracts.search import FracSearch as FracSearch
     from fracts.versions import show_versions as show_versions
 
 __version__ = "0.1.0"
@@ -39,6 +40,7 @@ _HOMES = {
     "FitWarning": "fracts.checks",
     "FracForecaster": "fracts.forecaster",
     "FracRidge": "fracts.ridge",
+    "FracSearch": "fracts.search",
     "GARCH": "fracts.baselines",
     "HAR": "fracts.baselines",
     "Mean": "fracts.baselines",

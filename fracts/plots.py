@@ -1,4 +1,4 @@
-"""Pictures of what a model remembers, and of how several do beside each other.
+"""Pictures of what a model remembers, of how several do beside each other, and of a search.
 
 One idea: on log axes a power law is a straight line, so a look at a kernel or a spectrum tells how far the
 memory follows one and where it stops. Each function draws on matplotlib axes and returns them.
@@ -13,9 +13,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from fracts.axes import new_axes
 from fracts.comparison import Comparison
 from fracts.inspection import Inspection
 from fracts.projection import fractional_weights
+from fracts.search_plots import plot_search_history as plot_search_history
+from fracts.search_plots import plot_search_importance as plot_search_importance
+from fracts.search_plots import plot_timescale_map as plot_timescale_map
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,7 +64,7 @@ def plot_memory_kernel(model: Inspection, lags: ArrayLike | None = None, ax: Axe
     'lag (steps)'
     """
     table = model.memory_kernel(_lags(model) if lags is None else lags)
-    ax = ax or _new_axes()
+    ax = ax or new_axes()
     for name, kernel, color in _by_series(table):
         lag = kernel["lag"].to_numpy()
         d, error = model.memory_exponent(name)
@@ -98,7 +102,7 @@ def plot_memory_spectrum(model: Inspection, ax: Axes | None = None) -> Axes:
     'timescale (steps)'
     """
     table = model.memory_spectrum()
-    ax = ax or _new_axes()
+    ax = ax or new_axes()
     for name, modes, color in _by_series(table[table["timescale"] > 0]):
         plain = np.isinf(modes["period"].to_numpy())
         timescale, weight = modes["timescale"].to_numpy(), modes["weight"].to_numpy()
@@ -132,7 +136,7 @@ def plot_comparison(comparison: Comparison, ax: Axes | None = None) -> Axes:
     'MASE'
     """
     table, each = comparison.table(), comparison.table("series")["mase"]
-    ax = ax or _new_axes()
+    ax = ax or new_axes()
     doubts = table["dm_p"] > _DOUBT
     for row, name in enumerate(table.index.tolist()):
         of_series = each.xs(name, level="model").to_numpy()
@@ -212,9 +216,3 @@ def _finished(ax: Axes, x: str, y: str, free: Literal["upper right", "lower left
 def _is_negative(line: Line2D) -> bool:
     marked = line.get_fillstyle() == "none" or line.get_linestyle() == "--"
     return marked and not np.isnan(np.asarray(line.get_ydata(), dtype=np.float64)).all()
-
-
-def _new_axes() -> Axes:
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(layout="constrained")[1]

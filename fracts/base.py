@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from fracts.checks import check_row
+from fracts.checks import check_row, check_value
 from fracts.cohorts import advanced
 from fracts.conversion import Conversion
 from fracts.covariate_checks import check_no_covariates
@@ -26,7 +26,6 @@ from fracts.names import Names, check_names_used
 from fracts.persistence import Persistence
 from fracts.reading import read
 from fracts.scoring import Steps, mean_squares
-from fracts.series import Panel
 
 
 class Forecaster(BaseEstimator, Conversion, Persistence):
@@ -285,7 +284,12 @@ class Forecaster(BaseEstimator, Conversion, Persistence):
                 f"series {name!r} never moved in the history, so errors have no scale. "
                 "Give a history with two different values, or score `predict` yourself with `fracts.scores`."
             )
-        steps = Steps(self._medians, self._advance, self.horizon, self._covariates.n_known)
+        steps = Steps(
+            lambda state: self._medians(state, self.horizon),
+            self._advance,
+            self.horizon,
+            self._covariates.n_known,
+        )
         squares = mean_squares(steps, self._state, rows, self._counts, self._clock.times(self._counts))
         if (blank := np.isnan(squares)).all():
             raise ValueError("y holds no value to score. At least one is needed.")
@@ -315,7 +319,9 @@ class Forecaster(BaseEstimator, Conversion, Persistence):
         >>> Naive(1).fit([1.0, 3.0]).learn_one(4.0).predict()
         array([4.])
         """
-        return self.learn_many([y], x)
+        self._check_fitted()
+        self._learn_row(check_value(y, self.series_ids_), x)
+        return self
 
     def learn_many(self, values: ArrayLike, x: Any = None) -> Self:
         """`update` with the values of the next step of every series.
@@ -344,20 +350,7 @@ class Forecaster(BaseEstimator, Conversion, Persistence):
         array([[ 4., 20.]])
         """
         self._check_fitted()
-        row = check_row(values, self.series_ids_)[:, None]
-        counts = self._clock.ahead(self._counts, 1)[:, 0]
-        places = self._places(row, counts[:, None])
-        moved = self._transform.forward(row, places.told)
-        covariates = self._covariates.row(x, places)[:, None]
-        state = self._state
-        if (counts == counts[0]).all():
-            state = self._advance(state, Panel(moved, self._clock.times(counts[:1]), covariates))
-        else:
-            at, begin = np.unique(counts, return_inverse=True)
-            each = (np.repeat(array, at.size, axis=1) for array in (moved, covariates))
-            panel = Panel(next(each), self._clock.times(at), next(each))
-            state = advanced(self._advance, state, panel, counts, begin, begin + 1)
-        self._state, self._counts = state, counts
+        self._learn_row(check_row(values, self.series_ids_), x)
         return self
 
     @property

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from fracts.checks import check_positive_integer, check_some_value
-from fracts.cohorts import advanced, forecast, joined, taken
+from fracts.cohorts import advanced, forecast, joined, taken, together
 from fracts.covariate_reading import Places
 from fracts.covariates import Covariates, learn_covariates
 from fracts.forecasts import QUANTILES, Forecast, Request
@@ -30,6 +30,8 @@ from fracts.scoring import Continuation
 from fracts.series import Panel, State
 from fracts.timeline import Clock, learn_clock
 from fracts.transforms import Scale, learn_scale
+
+_HALF = np.array([0.5])
 
 
 class Conversion(ABC):
@@ -71,6 +73,10 @@ class Conversion(ABC):
         `state` holds the covariates known in advance besides, as `ahead` (series, at least `self.horizon` and
         `horizon` steps, numbers).
         """
+
+    def _median(self, state: State, horizon: int) -> NDArray[np.float64]:
+        """Medians (series, horizon) of `_forecast`. A model overrides this where they alone are faster."""
+        return self._forecast(state, horizon, _HALF).quantiles[..., 0]
 
     def _learn(self, reading: Reading, X: Any, freq: str | int | None, base_step: Any) -> None:
         check_positive_integer(self.horizon, "horizon")
@@ -146,10 +152,30 @@ class Conversion(ABC):
             end, ends = np.full_like(begin, len(counts)), np.full_like(self._counts, counts[-1])
         return Continuation(self._panel(values, counts, X), values, begin, end, ends)
 
+    def _learn_row(self, row: NDArray[np.float64], x: Any) -> None:
+        """Move on by one step with the values `row` (series,)."""
+        counts = self._clock.after(self._counts)
+        values, covariates = row[:, None], np.empty((len(row), 1, 0))
+        if x is not None or self.covariates_ or not self._transform.plain:
+            places = self._places(values, counts[:, None])
+            covariates = self._covariates.row(x, places)[:, None]
+            values = self._transform.forward(values, places.told)
+        if together(counts):
+            state = self._advance(self._state, Panel(values, self._clock.times(counts[:1]), covariates))
+        else:
+            at, begin = np.unique(counts, return_inverse=True)
+            one = Panel(values, self._clock.times(counts[:1]), covariates)
+            each = (np.repeat(array, at.size, axis=1) for array in (one.values, one.covariates))
+            panel = Panel(next(each), self._clock.times(at), next(each))
+            state = advanced(self._advance, self._state, panel, counts, begin, begin + 1)
+        self._state, self._counts = state, counts
+
     def _table(self, horizon: int | None, X: Any, wanted: Request) -> NDArray[np.float64]:
         self._check_fitted()
         steps = check_positive_integer(self.horizon if horizon is None else horizon, "horizon")
         state = self._state | {"ahead": self._ahead(X, steps, self._counts)}
+        if wanted.plain and together(self._counts):
+            return self._medians(state, steps)[..., None]
         mean = wanted.point == "mean"
         return wanted.table(
             forecast(lambda part: self._answer(part, steps, wanted.asked, mean=mean), state, self._counts)
@@ -175,8 +201,10 @@ class Conversion(ABC):
         means = self._transform.mean(found[..., np.isin(both, QUANTILES)]) if mean else quantiles[..., 0]
         return Forecast(means, quantiles)
 
-    def _medians(self, state: State) -> NDArray[np.float64]:
-        return self._answer(state, self.horizon, np.array([0.5])).quantiles[..., 0]
+    def _medians(self, state: State, steps: int) -> NDArray[np.float64]:
+        """`_median` in the units of the series."""
+        medians = self._median(state, steps)
+        return medians if self._transform.plain else self._transform.back(medians)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "_state"):

@@ -1,5 +1,6 @@
 """`FracForecaster`: the linear path of `FracRidge` and, on top of it, a selective FRAC network."""
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,14 +12,16 @@ from fracts.base import Forecaster
 from fracts.checks import check_memory, check_network
 from fracts.cuts import Cuts
 from fracts.encoder import FracEncoder
+from fracts.fast import by_parts
 from fracts.forecasts import QUANTILES, Forecast
 from fracts.heads import QuantileHead
 from fracts.inspection import Inspection
 from fracts.linear import fit_linear, is_pooled
 from fracts.network import FracNetwork, as_arrays, as_state, as_weights, load_weights
 from fracts.network_response import network_response, typical_rows
-from fracts.online import encode_row, head_row
+from fracts.online import Plan, encode_row, head_row, plan_of, shift_row
 from fracts.paths import extended
+from fracts.reading import Reading
 from fracts.recall import linear_memory
 from fracts.seasons import chosen_season_lengths
 from fracts.series import Panel, State
@@ -72,7 +75,8 @@ class FracForecaster(Forecaster, Inspection):
     Attributes
     ----------
     season_lengths_ : tuple of int.
-    network_ : torch module; None where n_layers is 0.
+    network_ : torch module; None where n_layers is 0. Single rows are stepped with a copy of its weights that
+        fit, load and apply make: after a change by hand `apply` a history.
     network_kept_ : tuple, the parts of the network, "shift" of the median and "stretch" around it, that beat
         the linear path on held-out time; the others are silent.
     history_ : list of (epoch, train_loss, held_out_loss); epoch 0 is the linear path.
@@ -195,6 +199,14 @@ class FracForecaster(Forecaster, Inspection):
         head = QuantileHead(self.width, levels, errors, self._covariates.n_known, generator)
         return FracNetwork(encoder, head, frequencies).eval()
 
+    def _start(self, panel: Panel, reading: Reading) -> None:
+        self._copy_weights()
+        super()._start(panel, reading)
+
+    def _copy_weights(self) -> None:
+        """Take down the weights of the network as they are now, for single rows."""
+        self._plan: Plan | None = None if self.network_ is None else plan_of(self.network_)
+
     def _empty_state(self, n_series: int) -> State:
         state = self._path.empty(self.series_ids_)
         if self.network_ is None:
@@ -202,6 +214,8 @@ class FracForecaster(Forecaster, Inspection):
         return state | as_arrays(self.network_.encoder.empty(n_series))
 
     def _advance(self, state: State, panel: Panel) -> State:
+        if panel.times.size == 1:
+            return by_parts(self._advance_row, state, panel)
         if self.network_ is None:
             return self._path.advance(state, panel)
         rows = max(1, _ROWS_AT_ONCE // len(panel.values))
@@ -209,13 +223,20 @@ class FracForecaster(Forecaster, Inspection):
             state = self._advance_part(self.network_, state, panel.part(start, start + rows))
         return state
 
+    def _advance_row(self, state: State, row: Panel) -> State:
+        after, centre, scale = self._path.memory.advance(state, row)
+        if self._plan is None:
+            return after
+        time, before = row.times.item(), state["time"].item(0)
+        gap = 0.0 if math.isnan(before) else time - before
+        u = ((row.values - centre) / scale)[:, 0]
+        return after | encode_row(self._plan, state, u, time, gap, row.covariates[:, 0])
+
     def _advance_part(self, network: FracNetwork, state: State, panel: Panel) -> State:
         after, centre, scale = self._path.memory.advance(state, panel)
         u = (panel.values - centre) / scale
         before = state["time"][0] if np.isfinite(state["time"][0]) else panel.times[0]
         gap = np.diff(panel.times, prepend=before)
-        if panel.times.size == 1:
-            return after | encode_row(network, state, u[:, 0], panel.times, gap, panel.covariates[:, 0])
         with torch.no_grad():
             _, encoded = network.encode(
                 torch.from_numpy(u),
@@ -229,12 +250,20 @@ class FracForecaster(Forecaster, Inspection):
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
         return extended(self._read, self._advance, state, self.horizon, horizon, quantiles)
 
+    def _median(self, state: State, horizon: int) -> NDArray[np.float64]:
+        if horizon > self.horizon:
+            return super()._median(state, horizon)
+        medians, scale = self._path.medians(state)
+        if self._plan is not None:
+            medians += scale[:, None] * shift_row(self._plan, state["features"], state["ahead"])
+        return medians[:, :horizon]
+
     def _read(self, state: State) -> Forecast:
         leads, centre, scale = self._path.read(state)
         errors = self._path.errors[state["group"]]
         moved = errors
-        if self.network_ is not None:
-            moved = head_row(self.network_, state["features"], errors, state["ahead"])
+        if self._plan is not None:
+            moved = head_row(self._plan, state["features"], errors, state["ahead"])
         mean = leads + (moved - errors) @ _MEAN_WEIGHTS
         mean = centre[:, None] + scale[:, None] * mean
         quantiles = centre[:, None, None] + scale[:, None, None] * (leads[..., None] + moved)
@@ -242,6 +271,7 @@ class FracForecaster(Forecaster, Inspection):
 
     def _packed(self) -> dict[str, Any]:
         packed = super()._packed()
+        packed["learned"].pop("_plan", None)
         if (network := packed["learned"].get("network_")) is not None:
             packed["learned"]["network_"] = as_weights(network)
         return packed
@@ -253,6 +283,7 @@ class FracForecaster(Forecaster, Inspection):
             check_layers(weights, model.width, model.n_layers)
             model.network_ = model._new_network(torch.Generator())
             load_weights(model.network_, weights)
+        model._copy_weights()
         return model
 
     def _network_kernel(self, lags: NDArray[np.int64], lead: int) -> NDArray[np.float64]:

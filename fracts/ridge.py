@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from fracts.base import Forecaster
 from fracts.checks import check_memory, check_pooled
+from fracts.fast import by_parts
 from fracts.forecasts import Forecast
 from fracts.inspection import Inspection
 from fracts.linear import fit_linear, is_pooled
@@ -101,10 +102,17 @@ class FracRidge(Forecaster, Inspection):
         return self._path.empty(self.series_ids_)
 
     def _advance(self, state: State, panel: Panel) -> State:
+        if panel.times.size == 1:
+            return by_parts(self._path.advance, state, panel)
         return self._path.advance(state, panel)
 
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
         return extended(self._read, self._path.advance, state, self.horizon, horizon, quantiles)
+
+    def _median(self, state: State, horizon: int) -> NDArray[np.float64]:
+        if horizon > self.horizon:
+            return super()._median(state, horizon)
+        return self._path.medians(state)[0][:, :horizon]
 
     def _read(self, state: State) -> Forecast:
         leads, centre, scale = self._path.read(state)

@@ -2,7 +2,7 @@
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ import torch
 from hypothesis import settings
 from torch import nn
 
+from fracts import fast
 from fracts.base import Forecaster
 from fracts.baselines import (
     ARFIMA,
@@ -127,6 +128,16 @@ def _random_weights(network: nn.Module, seed: int) -> None:
 @pytest.fixture(scope="session")
 def random_weights() -> Callable[[nn.Module, int], None]:
     return _random_weights
+
+
+@pytest.fixture
+def without_numba(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Single rows are stepped in numpy, as where numba is not installed."""
+    monkeypatch.setattr(fast, "find_spec", lambda name: None)
+    fast.compiles.cache_clear()
+    yield
+    monkeypatch.undo()
+    fast.compiles.cache_clear()
 
 
 @pytest.fixture(scope="session")

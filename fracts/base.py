@@ -186,7 +186,7 @@ class Forecaster(BaseEstimator, Conversion, Persistence):
         table = self._table(horizon, X, request(level, quantiles, point))
         return self._layout.as_array(table)
 
-    def update(self, y: Any, X: Any = None) -> Self:
+    def update(self, y: Any, X: Any = None, *, update_params: bool = False) -> Self:
         """Move on over the rows `y` that follow the cutoff: the state moves, the weights stay.
 
         Parameters
@@ -195,6 +195,7 @@ class Forecaster(BaseEstimator, Conversion, Persistence):
             frame may leave series out: in a wide one their time moves on without a value, in a long one they
             stay where they are.
         X : the covariates of these rows, all columns that fit saw.
+        update_params : learn from these rows as well, where the model was made with `forgetting`.
 
         Returns
         -------
@@ -204,7 +205,8 @@ class Forecaster(BaseEstimator, Conversion, Persistence):
         ------
         NotFittedError : before fit.
         TypeError : `y`, its values or its index are of another kind than in fit.
-        ValueError : `y` is empty, infinite or unordered, starts before the cutoff, or has an unknown series.
+        ValueError : `y` is empty, infinite or unordered, starts before the cutoff, or has an unknown series;
+            the model does not learn on, or not from series that end at different stamps.
         TypeError, ValueError : `X` is of another kind than in fit, is missing or lacks a value.
 
         Examples
@@ -214,8 +216,9 @@ class Forecaster(BaseEstimator, Conversion, Persistence):
         array([5., 5.])
         """
         rows = self._continuation(y, X)
+        learned = self._learned_on(rows) if update_params else {}
         state = advanced(self._advance, self._state, rows.panel, self._counts, rows.begin, rows.end)
-        self._state, self._counts = state, rows.counts
+        self.__dict__.update(learned, _state=state, _counts=rows.counts)
         return self
 
     def apply(self, y: Any, X: Any = None) -> Self:
@@ -247,6 +250,7 @@ class Forecaster(BaseEstimator, Conversion, Persistence):
         self._check_fitted()
         reading = read(y, self._names)
         other = copy.copy(self)
+        other._leave_history()
         counts = other._enter(reading, self._clock.restarted(reading.index))
         other._start(other._panel(reading.values, counts, X), reading)
         return other

@@ -257,6 +257,17 @@ def check_pooled(pooled: object) -> None:
         raise ValueError(f"pooled must be True, False or 'auto', got {pooled!r}.")
 
 
+def check_forgetting(forgetting: object) -> None:
+    """ValueError unless None or a number above 0 and up to 1."""
+    if forgetting is None or (
+        isinstance(forgetting, Real) and not isinstance(forgetting, bool) and 0 < float(forgetting) <= 1
+    ):
+        return
+    raise ValueError(
+        f"forgetting must be None or a number above 0 and up to 1, got {forgetting!r}. Try 0.999."
+    )
+
+
 def check_lead(lead: object, horizon: int) -> int:
     """`lead` as an int; ValueError unless it is an integer from 1 to `horizon`."""
     if check_positive_integer(lead, "lead") > horizon:

@@ -78,6 +78,13 @@ class Conversion(ABC):
         """Medians (series, horizon) of `_forecast`. A model overrides this where they alone are faster."""
         return self._forecast(state, horizon, _HALF).quantiles[..., 0]
 
+    def _learned_on(self, rows: Continuation) -> dict[str, Any]:
+        """The attributes that learning from `rows`, which follow the state, changes."""
+        raise ValueError(
+            f"update_params=True, but this {type(self).__name__} does not learn on. Make it with "
+            "`forgetting=`, if it has that parameter, or `fit` it again."
+        )
+
     def _learn(self, reading: Reading, X: Any, freq: str | int | None, base_step: Any) -> None:
         check_positive_integer(self.horizon, "horizon")
         clock = learn_clock(reading.index, freq, base_step, reading.neighbours)

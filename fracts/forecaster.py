@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from fracts.base import Forecaster
-from fracts.checks import check_memory, check_network
+from fracts.checks import check_forgetting, check_memory, check_network
 from fracts.cuts import Cuts
 from fracts.encoder import FracEncoder
 from fracts.fast import by_parts
@@ -23,6 +23,8 @@ from fracts.online import Plan, encode_row, head_row, plan_of, shift_row
 from fracts.paths import extended
 from fracts.reading import Reading
 from fracts.recall import linear_memory
+from fracts.recursive import Recursion, begun, learned_on
+from fracts.scoring import Continuation
 from fracts.seasons import chosen_season_lengths
 from fracts.series import Panel, State
 from fracts.state_checks import check_layers
@@ -61,6 +63,10 @@ class FracForecaster(Forecaster, Inspection):
     n_heads : plain heads of a layer; each frequency of a season adds one.
     window : rows of a training window. It does not limit the memory.
     max_epochs, learning_rate : of the training, which stops early by held-out time.
+    forgetting : None, or what a row weighs beside the next one that `update(..., update_params=True)` learns
+        from, above 0 and up to 1: the coefficients of the linear path are then learned on by recursive least
+        squares. Keeps a matrix of features by features for each lead, and for each series that has
+        coefficients of its own.
     past_only : columns of `X` that are known up to now and not in advance, as measured weather is.
     lower : None, or a bound that no value lies below: forecasts, quantiles among them, are cut off there.
     transform : the scale to work on: None, "log", "log1p", "box-cox", or an increasing scikit-learn
@@ -97,6 +103,8 @@ class FracForecaster(Forecaster, Inspection):
     """
 
     _takes_covariates = True
+    _historic = ("_recursion",)
+    _recursion: Recursion | None = None
 
     def __init__(
         self,
@@ -111,6 +119,7 @@ class FracForecaster(Forecaster, Inspection):
         window: int = 512,
         max_epochs: int = 10,
         learning_rate: float = 2e-3,
+        forgetting: float | None = None,
         past_only: tuple[Any, ...] = (),
         lower: float | None = None,
         transform: Any = None,
@@ -129,6 +138,7 @@ class FracForecaster(Forecaster, Inspection):
         self.window = window
         self.max_epochs = max_epochs
         self.learning_rate = learning_rate
+        self.forgetting = forgetting
         self.past_only = past_only
         self.lower = lower
         self.transform = transform
@@ -139,6 +149,7 @@ class FracForecaster(Forecaster, Inspection):
 
     def _fit(self, panel: Panel, clock: Clock) -> None:
         check_memory(self.n_modes, self.timescales)
+        check_forgetting(self.forgetting)
         check_network(self)
         self.season_lengths_ = chosen_season_lengths(self.season_lengths, panel, clock)
         memory = linear_memory(
@@ -151,6 +162,7 @@ class FracForecaster(Forecaster, Inspection):
         )
         pooled = is_pooled("auto", panel, memory)
         self._path = fit_linear(panel, memory, self.series_ids_, pooled=pooled)
+        self._recursion = begun(self._path, panel, self.forgetting)
         self.device_ = _device(self.device)
         self.network_: FracNetwork | None = None
         self.history_: list[Epoch] = []
@@ -206,6 +218,11 @@ class FracForecaster(Forecaster, Inspection):
     def _copy_weights(self) -> None:
         """Take down the weights of the network as they are now, for single rows."""
         self._plan: Plan | None = None if self.network_ is None else plan_of(self.network_)
+
+    def _learned_on(self, rows: Continuation) -> dict[str, Any]:
+        if self._recursion is None:
+            return super()._learned_on(rows)
+        return learned_on(self._recursion, self._path, self._state, rows.whole(self._counts))
 
     def _empty_state(self, n_series: int) -> State:
         state = self._path.empty(self.series_ids_)

@@ -6,13 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fracts.base import Forecaster
-from fracts.checks import check_memory, check_pooled
+from fracts.checks import check_forgetting, check_memory, check_pooled
 from fracts.fast import by_parts
 from fracts.forecasts import Forecast
 from fracts.inspection import Inspection
 from fracts.linear import fit_linear, is_pooled
 from fracts.paths import extended
 from fracts.recall import linear_memory
+from fracts.recursive import Recursion, begun, learned_on
+from fracts.scoring import Continuation
 from fracts.seasons import chosen_season_lengths
 from fracts.series import Panel, State
 from fracts.timeline import Clock
@@ -38,6 +40,10 @@ class FracRidge(Forecaster, Inspection):
         steps.
     pooled : True: one set of coefficients for all series; False: one for each; "auto": one for each where all
         are long enough.
+    forgetting : None, or what a row weighs beside the next one that `update(..., update_params=True)` learns
+        from, above 0 and up to 1: the coefficients are then learned on by recursive least
+        squares. Keeps a matrix of features by features for each lead, and for each series that has
+        coefficients of its own.
     past_only : columns of `X` that are known up to now and not in advance, as measured weather is.
     lower : None, or a bound that no value lies below: forecasts, quantiles among them, are cut off there.
     transform : the scale to work on: None, "log", "log1p", "box-cox", or an increasing scikit-learn
@@ -60,6 +66,8 @@ class FracRidge(Forecaster, Inspection):
     """
 
     _takes_covariates = True
+    _historic = ("_recursion",)
+    _recursion: Recursion | None = None
 
     def __init__(
         self,
@@ -69,6 +77,7 @@ class FracRidge(Forecaster, Inspection):
         timescales: tuple[float, float] = (1.0, 131072.0),
         season_lengths: str | int | tuple[int, ...] = "auto",
         pooled: str | bool = "auto",
+        forgetting: float | None = None,
         past_only: tuple[Any, ...] = (),
         lower: float | None = None,
         transform: Any = None,
@@ -78,12 +87,14 @@ class FracRidge(Forecaster, Inspection):
         self.timescales = timescales
         self.season_lengths = season_lengths
         self.pooled = pooled
+        self.forgetting = forgetting
         self.past_only = past_only
         self.lower = lower
         self.transform = transform
 
     def _fit(self, panel: Panel, clock: Clock) -> None:
         check_memory(self.n_modes, self.timescales)
+        check_forgetting(self.forgetting)
         check_pooled(self.pooled)
         self.season_lengths_ = chosen_season_lengths(self.season_lengths, panel, clock)
         memory = linear_memory(
@@ -96,7 +107,13 @@ class FracRidge(Forecaster, Inspection):
         )
         self.pooled_ = is_pooled(self.pooled, panel, memory)
         self._path = fit_linear(panel, memory, self.series_ids_, pooled=self.pooled_)
+        self._recursion = begun(self._path, panel, self.forgetting)
         self.penalty_ = self._path.penalty
+
+    def _learned_on(self, rows: Continuation) -> dict[str, Any]:
+        if self._recursion is None:
+            return super()._learned_on(rows)
+        return learned_on(self._recursion, self._path, self._state, rows.whole(self._counts))
 
     def _empty_state(self, n_series: int) -> State:
         return self._path.empty(self.series_ids_)

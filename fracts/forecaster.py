@@ -237,7 +237,11 @@ class FracForecaster(Forecaster, Inspection):
             return self._path.advance(state, panel)
         rows = max(1, _ROWS_AT_ONCE // len(panel.values))
         for start in range(0, panel.times.size, rows):
-            state = self._advance_part(self.network_, state, panel.part(start, start + rows))
+            part = panel.part(start, start + rows)
+            if part.times.size == 1:
+                state = self._advance(state, part)
+            else:
+                state = self._advance_part(self.network_, state, part)
         return state
 
     def _advance_row(self, state: State, row: Panel) -> State:

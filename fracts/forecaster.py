@@ -1,7 +1,7 @@
 """`FracForecaster`: the linear path of `FracRidge` and, on top of it, a selective FRAC network."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -9,19 +9,20 @@ import torch
 from numpy.typing import NDArray
 
 from fracts.base import Forecaster
-from fracts.checks import check_forgetting, check_memory, check_network
+from fracts.checks import check_anchor, check_forgetting, check_memory, check_network, check_penalty
 from fracts.cuts import Cuts
-from fracts.encoder import FracEncoder
+from fracts.encoder import EncoderState, FracEncoder
 from fracts.fast import by_parts
 from fracts.forecasts import QUANTILES, Forecast
 from fracts.heads import QuantileHead
 from fracts.inspection import Inspection
-from fracts.linear import fit_linear, is_pooled
+from fracts.linear import Reading, fit_linear, is_pooled
 from fracts.network import FracNetwork, as_arrays, as_state, as_weights, load_weights
 from fracts.network_response import network_response, typical_rows
 from fracts.online import Plan, encode_row, head_row, plan_of, shift_row
+from fracts.passes import ROWS_AT_ONCE, Ahead, passed
 from fracts.paths import extended
-from fracts.reading import Reading
+from fracts.reading import Reading as History
 from fracts.recall import linear_memory
 from fracts.recursive import Recursion, begun, learned_on
 from fracts.scoring import Continuation
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 TOKENS = 2048  # rows of a training batch
 MAX_SEASONAL_HEADS = 4  # of the strongest frequencies; the linear path has them all
 _MIN_ROWS = 100  # of training time for a network to be worth a try
-_ROWS_AT_ONCE = 16384  # of all series, in a pass over a history
 _MEAN_WEIGHTS = np.diff(np.concatenate([[0.0], (QUANTILES[1:] + QUANTILES[:-1]) / 2, [1.0]]))
 
 
@@ -58,6 +58,10 @@ class FracForecaster(Forecaster, Inspection):
     season_lengths : "auto" (those that the calendar implies and the history shows three times; where it has
         none, as with integers, those after which the values repeat), an int, a tuple, or () for none, in
         steps.
+    penalty : strength of the prior of the linear path, as the number of observations that outweigh it;
+        "auto" chooses.
+    anchor : what to lean on: the "centre" of a series, its "last" value, a profile of its "season"; "auto"
+        chooses.
     width : features of a row in the network, a multiple of 2 * n_heads.
     n_layers : FRAC layers; 0 leaves the linear path alone.
     n_heads : plain heads of a layer; each frequency of a season adds one.
@@ -113,6 +117,8 @@ class FracForecaster(Forecaster, Inspection):
         n_modes: int = 16,
         timescales: tuple[float, float] = (1.0, 131072.0),
         season_lengths: str | int | tuple[int, ...] = "auto",
+        penalty: str | float = "auto",
+        anchor: str = "auto",
         width: int = 64,
         n_layers: int = 2,
         n_heads: int = 4,
@@ -132,6 +138,8 @@ class FracForecaster(Forecaster, Inspection):
         self.n_modes = n_modes
         self.timescales = timescales
         self.season_lengths = season_lengths
+        self.penalty = penalty
+        self.anchor = anchor
         self.width = width
         self.n_layers = n_layers
         self.n_heads = n_heads
@@ -151,7 +159,9 @@ class FracForecaster(Forecaster, Inspection):
         check_memory(self.n_modes, self.timescales)
         check_forgetting(self.forgetting)
         check_network(self)
+        strength = check_penalty(self.penalty)
         self.season_lengths_ = chosen_season_lengths(self.season_lengths, panel, clock)
+        check_anchor(self.anchor, self.season_lengths_)
         memory = linear_memory(
             panel,
             self.horizon,
@@ -159,9 +169,10 @@ class FracForecaster(Forecaster, Inspection):
             self.timescales,
             self.season_lengths_,
             self._covariates.n_known,
+            self.anchor,
         )
         pooled = is_pooled("auto", panel, memory)
-        self._path = fit_linear(panel, memory, self.series_ids_, pooled=pooled)
+        self._path = fit_linear(panel, memory, self.series_ids_, pooled=pooled, strength=strength)
         self._recursion = begun(self._path, panel, self.forgetting)
         self.device_ = _device(self.device)
         self.network_: FracNetwork | None = None
@@ -211,7 +222,7 @@ class FracForecaster(Forecaster, Inspection):
         head = QuantileHead(self.width, levels, errors, self._covariates.n_known, generator)
         return FracNetwork(encoder, head, frequencies).eval()
 
-    def _start(self, panel: Panel, reading: Reading) -> None:
+    def _start(self, panel: Panel, reading: History) -> None:
         self._copy_weights()
         super()._start(panel, reading)
 
@@ -235,7 +246,7 @@ class FracForecaster(Forecaster, Inspection):
             return by_parts(self._advance_row, state, panel)
         if self.network_ is None:
             return self._path.advance(state, panel)
-        rows = max(1, _ROWS_AT_ONCE // len(panel.values))
+        rows = max(1, ROWS_AT_ONCE // len(panel.values))
         for start in range(0, panel.times.size, rows):
             part = panel.part(start, start + rows)
             if part.times.size == 1:
@@ -256,17 +267,20 @@ class FracForecaster(Forecaster, Inspection):
     def _advance_part(self, network: FracNetwork, state: State, panel: Panel) -> State:
         after, centre, scale = self._path.memory.advance(state, panel)
         u = (panel.values - centre) / scale
-        before = state["time"][0] if np.isfinite(state["time"][0]) else panel.times[0]
-        gap = np.diff(panel.times, prepend=before)
+        return after | as_arrays(self._encoded(network, state, panel, u)[1])
+
+    def _encoded(
+        self, network: FracNetwork, state: State, panel: Panel, u: NDArray[np.float64]
+    ) -> tuple[torch.Tensor, EncoderState]:
+        """Features (series, rows, width) of `panel`, standardised values `u`, and the state after it."""
         with torch.no_grad():
-            _, encoded = network.encode(
+            return network.encode(
                 torch.from_numpy(u),
                 torch.from_numpy(panel.times).expand(u.shape),
-                torch.from_numpy(gap).expand(u.shape),
+                torch.from_numpy(_gaps(state, panel)).expand(u.shape),
                 as_state(state, self.n_layers, network.encoder.nothing.dtype),
                 torch.from_numpy(panel.covariates),
             )
-        return after | as_arrays(encoded)
 
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
         return extended(self._read, self._advance, state, self.horizon, horizon, quantiles)
@@ -279,8 +293,36 @@ class FracForecaster(Forecaster, Inspection):
             medians += scale[:, None] * shift_row(self._plan, state["features"], state["ahead"])
         return medians[:, :horizon]
 
+    def _roll(
+        self,
+        state: State,
+        panel: Panel,
+        origins: NDArray[np.int64],
+        ahead: Ahead,
+        horizon: int,
+        quantiles: NDArray[np.float64],
+    ) -> Iterator[Forecast]:
+        if horizon > self.horizon:  # paths move a state from each origin
+            return super()._roll(state, panel, origins, ahead, horizon, quantiles)
+        return passed(self._read, self._run, state, panel, origins, ahead, horizon, quantiles)
+
+    def _run(
+        self, state: State, panel: Panel, rows: NDArray[np.int64], ahead: NDArray[np.float64]
+    ) -> tuple[Forecast, State]:
+        reading, centre, scale, after = self._path.passed(state, panel, rows, ahead)
+        seen: State = {"group": state["group"].repeat(rows.size)}
+        if self.network_ is not None:
+            features, encoded = self._encoded(self.network_, state, panel, (panel.values - centre) / scale)
+            seen["features"] = features[:, rows].flatten(0, 1).numpy()
+            seen["ahead"] = ahead.reshape(len(seen["group"]), *ahead.shape[2:])
+            after = after | as_arrays(encoded)
+        return self._told(reading, seen), after
+
     def _read(self, state: State) -> Forecast:
-        leads, centre, scale = self._path.read(state)
+        return self._told(self._path.read(state), state)
+
+    def _told(self, reading: Reading, state: State) -> Forecast:
+        leads, centre, scale = reading
         errors = self._path.errors[state["group"]]
         moved = errors
         if self._plan is not None:
@@ -311,6 +353,12 @@ class FracForecaster(Forecaster, Inspection):
         if self.network_ is None:
             return np.zeros(lags.size)
         return network_response(self.network_, self._path.memory.scaler, self._rows, lags, lead)
+
+
+def _gaps(state: State, panel: Panel) -> NDArray[np.float64]:
+    """Steps to each row of `panel` from the one before, the first from the time of `state`."""
+    before = state["time"][0] if np.isfinite(state["time"][0]) else panel.times[0]
+    return np.diff(panel.times, prepend=before)
 
 
 def _device(asked: str) -> str:

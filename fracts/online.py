@@ -205,14 +205,14 @@ def shift_row(plan: Plan, features: Array, ahead: Array | None = None) -> Array:
 
 def _outputs(plan: Plan, features: Array, ahead: Array | None, parts: int) -> Array:
     """The first `parts` of shift, log stretch below and log stretch above: (batch, parts, horizon)."""
-    size = parts * (plan.head_bias.size // 3)
-    outputs: Array = np.dot(features, plan.head[:, :size])
-    outputs += plan.head_bias[:size]
-    outputs = outputs.reshape(len(features), parts, -1)
+    horizon, n_traits = plan.head_bias.size // 3, plan.traits_bias.size
+    outputs: Array = np.dot(features, plan.head[:, : parts * horizon])
+    outputs += plan.head_bias[: parts * horizon]
+    outputs = outputs.reshape(-1, parts, horizon)
     if ahead is not None and ahead.shape[-1]:
         traits = _silu(ahead.astype(features.dtype) @ plan.traits + plan.traits_bias)
-        size = parts * plan.traits_bias.size
-        weights = (features @ plan.weigh[:, :size] + plan.weigh_bias[:size]).reshape(len(features), parts, -1)
+        weights = features @ plan.weigh[:, : parts * n_traits] + plan.weigh_bias[: parts * n_traits]
+        weights = weights.reshape(-1, parts, n_traits)
         outputs = outputs + weights @ traits.swapaxes(-1, -2)
     return outputs
 

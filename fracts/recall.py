@@ -104,8 +104,12 @@ class LinearMemory:
             blocks.append(sums)
         return state, *self.scaler.read(np.concatenate(blocks, axis=1))
 
-    def walk(self, state: State, panel: Panel) -> Iterator[Walk]:
-        """Pass over the rows of `panel` from `state`, a block at a time."""
+    def walk(self, state: State, panel: Panel, ahead: Array | None = None) -> Iterator[Walk]:
+        """Pass over the rows of `panel` from `state`, a block at a time.
+
+        ahead: (series, rows, horizon, known), covariates known in advance after each row; None for those of
+        the rows that follow in `panel`.
+        """
         for rows in self._blocks(panel):
             part = panel.part(rows.start, rows.stop)
             steps = self._steps(state, part)
@@ -114,7 +118,8 @@ class LinearMemory:
             covariates, past, seen = self.covariates.walk(state, part, steps)
             state = state | after | {k: slots for k, (slots, _) in ran.items()} | covariates
             view = self._view(modes, sums, {k: said for k, (_, said) in ran.items()})
-            yield Walk(rows, *self._with(view, past, self._known_ahead(panel, rows) - seen), state)
+            told = self._known_ahead(panel, rows) if ahead is None else ahead[:, rows]
+            yield Walk(rows, *self._with(view, past, told - seen), state)
 
     def read(self, state: State) -> tuple[Array, Array, Array, Array, Array]:
         """Features (series, features), anchors (anchors, series, horizon), covariates ahead (anchors, series,
@@ -190,11 +195,11 @@ class LinearMemory:
 
     def _known_ahead(self, panel: Panel, rows: slice) -> Array:
         """Covariates known in advance after the rows of `panel`: (series, rows, horizon, known)."""
-        n_known, times = self.covariates.n_known, panel.times
+        n_known = self.covariates.n_known
         if not n_known:
             return np.empty((len(panel.values), rows.stop - rows.start, self.horizon, 0))
-        until = int(np.searchsorted(times, times[rows.stop - 1] + self.horizon + 1))
-        ahead = panel.part(rows.start, until).covariates_ahead(self.horizon, n_known)
+        near = panel.reaching(rows.start, rows.stop, self.horizon)
+        ahead = near.covariates_ahead(self.horizon, n_known)
         return ahead[:, : rows.stop - rows.start]
 
     def _block(self, state: State, part: Panel, steps: Array) -> tuple[Complex, Array, State]:
@@ -233,15 +238,19 @@ def linear_memory(
     timescales: tuple[float, float],
     season_lengths: Sequence[int],
     n_known: int = 0,
+    anchor: str = "auto",
 ) -> LinearMemory:
     """The memory for `panel`: modes on the grid of `timescales`, at the frequencies that stand out in it.
 
-    n_known: of its covariates, the first ones, that are known in advance.
+    n_known: of its covariates, the first ones, that are known in advance.  anchor: the kind to lean on,
+    "centre", "last" or "season", or "auto" for all.
     """
     finite = mode_timescales(*timescales, n_modes)[:-1]  # a raw accumulator would have no unit gain
     frequencies = strongest_frequencies(panel.values, panel.times, season_lengths, MAX_FREQUENCIES)
-    seasonal = (SeasonSlots(*pair) for pair in product(season_lengths, (0.0, PROFILE_MEMORY)))
-    anchors = (None, SeasonSlots(1), *seasonal)
+    seasonal = tuple(SeasonSlots(*pair) for pair in product(season_lengths, (0.0, PROFILE_MEMORY)))
+    kinds: dict[str, tuple[SeasonSlots | None, ...]]
+    kinds = {"centre": (None,), "last": (SeasonSlots(1),), "season": seasonal}
+    anchors = kinds.get(anchor) or sum(kinds.values(), ())
     spread = np.unique(np.linspace(0, finite.size - 1, N_MODES + 2).astype(int)[1:-1])
     covariates = CovariateMemory(panel.covariates.shape[-1], n_known, finite[spread], anchors, horizon)
     return LinearMemory(ModeBank(finite, frequencies), Scaler(timescales[1]), anchors, horizon, covariates)

@@ -1,16 +1,18 @@
 """`FracRidge`: linear forecasts from a bank of fractional memories, fitted in closed form."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fracts.base import Forecaster
-from fracts.checks import check_forgetting, check_memory, check_pooled
+from fracts.checks import check_anchor, check_forgetting, check_memory, check_penalty, check_pooled
 from fracts.fast import by_parts
 from fracts.forecasts import Forecast
 from fracts.inspection import Inspection
-from fracts.linear import fit_linear, is_pooled
+from fracts.linear import Reading, fit_linear, is_pooled
+from fracts.passes import Ahead, passed
 from fracts.paths import extended
 from fracts.recall import linear_memory
 from fracts.recursive import Recursion, begun, learned_on
@@ -40,6 +42,9 @@ class FracRidge(Forecaster, Inspection):
         steps.
     pooled : True: one set of coefficients for all series; False: one for each; "auto": one for each where all
         are long enough.
+    penalty : strength of the prior, as the number of observations that outweigh it; "auto" chooses.
+    anchor : what to lean on: the "centre" of a series, its "last" value, a profile of its "season"; "auto"
+        chooses.
     forgetting : None, or what a row weighs beside the next one that `update(..., update_params=True)` learns
         from, above 0 and up to 1: the coefficients are then learned on by recursive least
         squares. Keeps a matrix of features by features for each lead, and for each series that has
@@ -77,6 +82,8 @@ class FracRidge(Forecaster, Inspection):
         timescales: tuple[float, float] = (1.0, 131072.0),
         season_lengths: str | int | tuple[int, ...] = "auto",
         pooled: str | bool = "auto",
+        penalty: str | float = "auto",
+        anchor: str = "auto",
         forgetting: float | None = None,
         past_only: tuple[Any, ...] = (),
         lower: float | None = None,
@@ -87,6 +94,8 @@ class FracRidge(Forecaster, Inspection):
         self.timescales = timescales
         self.season_lengths = season_lengths
         self.pooled = pooled
+        self.penalty = penalty
+        self.anchor = anchor
         self.forgetting = forgetting
         self.past_only = past_only
         self.lower = lower
@@ -96,7 +105,9 @@ class FracRidge(Forecaster, Inspection):
         check_memory(self.n_modes, self.timescales)
         check_forgetting(self.forgetting)
         check_pooled(self.pooled)
+        strength = check_penalty(self.penalty)
         self.season_lengths_ = chosen_season_lengths(self.season_lengths, panel, clock)
+        check_anchor(self.anchor, self.season_lengths_)
         memory = linear_memory(
             panel,
             self.horizon,
@@ -104,9 +115,11 @@ class FracRidge(Forecaster, Inspection):
             self.timescales,
             self.season_lengths_,
             self._covariates.n_known,
+            self.anchor,
         )
         self.pooled_ = is_pooled(self.pooled, panel, memory)
-        self._path = fit_linear(panel, memory, self.series_ids_, pooled=self.pooled_)
+        ids = self.series_ids_
+        self._path = fit_linear(panel, memory, ids, pooled=self.pooled_, strength=strength)
         self._recursion = begun(self._path, panel, self.forgetting)
         self.penalty_ = self._path.penalty
 
@@ -131,11 +144,32 @@ class FracRidge(Forecaster, Inspection):
             return super()._median(state, horizon)
         return self._path.medians(state)[0][:, :horizon]
 
+    def _roll(
+        self,
+        state: State,
+        panel: Panel,
+        origins: NDArray[np.int64],
+        ahead: Ahead,
+        horizon: int,
+        quantiles: NDArray[np.float64],
+    ) -> Iterator[Forecast]:
+        if horizon > self.horizon:  # paths move a state from each origin
+            return super()._roll(state, panel, origins, ahead, horizon, quantiles)
+        return passed(self._read, self._run, state, panel, origins, ahead, horizon, quantiles)
+
+    def _run(
+        self, state: State, panel: Panel, rows: NDArray[np.int64], ahead: NDArray[np.float64]
+    ) -> tuple[Forecast, State]:
+        reading, _, _, after = self._path.passed(state, panel, rows, ahead)
+        return self._told(reading, state["group"].repeat(rows.size)), after
+
     def _read(self, state: State) -> Forecast:
-        leads, centre, scale = self._path.read(state)
+        return self._told(self._path.read(state), state["group"])
+
+    def _told(self, reading: Reading, group: NDArray[np.int64]) -> Forecast:
+        leads, centre, scale = reading
         mean = centre[:, None] + scale[:, None] * leads
-        errors = self._path.errors[state["group"]]
-        return Forecast(mean, mean[..., None] + scale[:, None, None] * errors)
+        return Forecast(mean, mean[..., None] + scale[:, None, None] * self._path.errors[group])
 
     def _network_kernel(self, lags: NDArray[np.int64], lead: int) -> NDArray[np.float64]:
         return np.zeros(lags.size)

@@ -1,5 +1,6 @@
 """`FracForecaster`: the linear path of `FracRidge` and, on top of it, a selective FRAC network."""
 
+import math
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
@@ -8,19 +9,23 @@ import torch
 from numpy.typing import NDArray
 
 from fracts.base import Forecaster
-from fracts.checks import check_anchor, check_memory, check_network, check_penalty
+from fracts.checks import check_anchor, check_forgetting, check_memory, check_network, check_penalty
 from fracts.cuts import Cuts
 from fracts.encoder import EncoderState, FracEncoder
+from fracts.fast import by_parts
 from fracts.forecasts import QUANTILES, Forecast
 from fracts.heads import QuantileHead
 from fracts.inspection import Inspection
 from fracts.linear import Reading, fit_linear, is_pooled
 from fracts.network import FracNetwork, as_arrays, as_state, as_weights, load_weights
 from fracts.network_response import network_response, typical_rows
-from fracts.online import encode_row, head_row
+from fracts.online import Plan, encode_row, head_row, plan_of, shift_row
 from fracts.passes import ROWS_AT_ONCE, Ahead, passed
 from fracts.paths import extended
+from fracts.reading import Reading as History
 from fracts.recall import linear_memory
+from fracts.recursive import Recursion, begun, learned_on
+from fracts.scoring import Continuation
 from fracts.seasons import chosen_season_lengths
 from fracts.series import Panel, State
 from fracts.state_checks import check_layers
@@ -62,6 +67,10 @@ class FracForecaster(Forecaster, Inspection):
     n_heads : plain heads of a layer; each frequency of a season adds one.
     window : rows of a training window. It does not limit the memory.
     max_epochs, learning_rate : of the training, which stops early by held-out time.
+    forgetting : None, or what a row weighs beside the next one that `update(..., update_params=True)` learns
+        from, above 0 and up to 1: the coefficients of the linear path are then learned on by recursive least
+        squares. Keeps a matrix of features by features for each lead, and for each series that has
+        coefficients of its own.
     past_only : columns of `X` that are known up to now and not in advance, as measured weather is.
     lower : None, or a bound that no value lies below: forecasts, quantiles among them, are cut off there.
     transform : the scale to work on: None, "log", "log1p", "box-cox", or an increasing scikit-learn
@@ -76,7 +85,8 @@ class FracForecaster(Forecaster, Inspection):
     Attributes
     ----------
     season_lengths_ : tuple of int.
-    network_ : torch module; None where n_layers is 0.
+    network_ : torch module; None where n_layers is 0. Single rows are stepped with a copy of its weights that
+        fit, load and apply make: after a change by hand `apply` a history.
     network_kept_ : tuple, the parts of the network, "shift" of the median and "stretch" around it, that beat
         the linear path on held-out time; the others are silent.
     history_ : list of (epoch, train_loss, held_out_loss); epoch 0 is the linear path.
@@ -97,6 +107,8 @@ class FracForecaster(Forecaster, Inspection):
     """
 
     _takes_covariates = True
+    _historic = ("_recursion",)
+    _recursion: Recursion | None = None
 
     def __init__(
         self,
@@ -113,6 +125,7 @@ class FracForecaster(Forecaster, Inspection):
         window: int = 512,
         max_epochs: int = 10,
         learning_rate: float = 2e-3,
+        forgetting: float | None = None,
         past_only: tuple[Any, ...] = (),
         lower: float | None = None,
         transform: Any = None,
@@ -133,6 +146,7 @@ class FracForecaster(Forecaster, Inspection):
         self.window = window
         self.max_epochs = max_epochs
         self.learning_rate = learning_rate
+        self.forgetting = forgetting
         self.past_only = past_only
         self.lower = lower
         self.transform = transform
@@ -143,6 +157,7 @@ class FracForecaster(Forecaster, Inspection):
 
     def _fit(self, panel: Panel, clock: Clock) -> None:
         check_memory(self.n_modes, self.timescales)
+        check_forgetting(self.forgetting)
         check_network(self)
         strength = check_penalty(self.penalty)
         self.season_lengths_ = chosen_season_lengths(self.season_lengths, panel, clock)
@@ -158,6 +173,7 @@ class FracForecaster(Forecaster, Inspection):
         )
         pooled = is_pooled("auto", panel, memory)
         self._path = fit_linear(panel, memory, self.series_ids_, pooled=pooled, strength=strength)
+        self._recursion = begun(self._path, panel, self.forgetting)
         self.device_ = _device(self.device)
         self.network_: FracNetwork | None = None
         self.history_: list[Epoch] = []
@@ -206,6 +222,19 @@ class FracForecaster(Forecaster, Inspection):
         head = QuantileHead(self.width, levels, errors, self._covariates.n_known, generator)
         return FracNetwork(encoder, head, frequencies).eval()
 
+    def _start(self, panel: Panel, reading: History) -> None:
+        self._copy_weights()
+        super()._start(panel, reading)
+
+    def _copy_weights(self) -> None:
+        """Take down the weights of the network as they are now, for single rows."""
+        self._plan: Plan | None = None if self.network_ is None else plan_of(self.network_)
+
+    def _learned_on(self, rows: Continuation) -> dict[str, Any]:
+        if self._recursion is None:
+            return super()._learned_on(rows)
+        return learned_on(self._recursion, self._path, self._state, rows.whole(self._counts))
+
     def _empty_state(self, n_series: int) -> State:
         state = self._path.empty(self.series_ids_)
         if self.network_ is None:
@@ -213,19 +242,31 @@ class FracForecaster(Forecaster, Inspection):
         return state | as_arrays(self.network_.encoder.empty(n_series))
 
     def _advance(self, state: State, panel: Panel) -> State:
+        if panel.times.size == 1:
+            return by_parts(self._advance_row, state, panel)
         if self.network_ is None:
             return self._path.advance(state, panel)
         rows = max(1, ROWS_AT_ONCE // len(panel.values))
         for start in range(0, panel.times.size, rows):
-            state = self._advance_part(self.network_, state, panel.part(start, start + rows))
+            part = panel.part(start, start + rows)
+            if part.times.size == 1:
+                state = self._advance(state, part)
+            else:
+                state = self._advance_part(self.network_, state, part)
         return state
+
+    def _advance_row(self, state: State, row: Panel) -> State:
+        after, centre, scale = self._path.memory.advance(state, row)
+        if self._plan is None:
+            return after
+        time, before = row.times.item(), state["time"].item(0)
+        gap = 0.0 if math.isnan(before) else time - before
+        u = ((row.values - centre) / scale)[:, 0]
+        return after | encode_row(self._plan, state, u, time, gap, row.covariates[:, 0])
 
     def _advance_part(self, network: FracNetwork, state: State, panel: Panel) -> State:
         after, centre, scale = self._path.memory.advance(state, panel)
         u = (panel.values - centre) / scale
-        if panel.times.size == 1:
-            gap, covariates = _gaps(state, panel), panel.covariates[:, 0]
-            return after | encode_row(network, state, u[:, 0], panel.times, gap, covariates)
         return after | as_arrays(self._encoded(network, state, panel, u)[1])
 
     def _encoded(
@@ -243,6 +284,14 @@ class FracForecaster(Forecaster, Inspection):
 
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
         return extended(self._read, self._advance, state, self.horizon, horizon, quantiles)
+
+    def _median(self, state: State, horizon: int) -> NDArray[np.float64]:
+        if horizon > self.horizon:
+            return super()._median(state, horizon)
+        medians, scale = self._path.medians(state)
+        if self._plan is not None:
+            medians += scale[:, None] * shift_row(self._plan, state["features"], state["ahead"])
+        return medians[:, :horizon]
 
     def _roll(
         self,
@@ -276,8 +325,8 @@ class FracForecaster(Forecaster, Inspection):
         leads, centre, scale = reading
         errors = self._path.errors[state["group"]]
         moved = errors
-        if self.network_ is not None:
-            moved = head_row(self.network_, state["features"], errors, state["ahead"])
+        if self._plan is not None:
+            moved = head_row(self._plan, state["features"], errors, state["ahead"])
         mean = leads + (moved - errors) @ _MEAN_WEIGHTS
         mean = centre[:, None] + scale[:, None] * mean
         quantiles = centre[:, None, None] + scale[:, None, None] * (leads[..., None] + moved)
@@ -285,6 +334,7 @@ class FracForecaster(Forecaster, Inspection):
 
     def _packed(self) -> dict[str, Any]:
         packed = super()._packed()
+        packed["learned"].pop("_plan", None)
         if (network := packed["learned"].get("network_")) is not None:
             packed["learned"]["network_"] = as_weights(network)
         return packed
@@ -296,6 +346,7 @@ class FracForecaster(Forecaster, Inspection):
             check_layers(weights, model.width, model.n_layers)
             model.network_ = model._new_network(torch.Generator())
             load_weights(model.network_, weights)
+        model._copy_weights()
         return model
 
     def _network_kernel(self, lags: NDArray[np.int64], lead: int) -> NDArray[np.float64]:

@@ -7,13 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fracts.base import Forecaster
-from fracts.checks import check_anchor, check_memory, check_penalty, check_pooled
+from fracts.checks import check_anchor, check_forgetting, check_memory, check_penalty, check_pooled
+from fracts.fast import by_parts
 from fracts.forecasts import Forecast
 from fracts.inspection import Inspection
 from fracts.linear import Reading, fit_linear, is_pooled
 from fracts.passes import Ahead, passed
 from fracts.paths import extended
 from fracts.recall import linear_memory
+from fracts.recursive import Recursion, begun, learned_on
+from fracts.scoring import Continuation
 from fracts.seasons import chosen_season_lengths
 from fracts.series import Panel, State
 from fracts.timeline import Clock
@@ -42,6 +45,10 @@ class FracRidge(Forecaster, Inspection):
     penalty : strength of the prior, as the number of observations that outweigh it; "auto" chooses.
     anchor : what to lean on: the "centre" of a series, its "last" value, a profile of its "season"; "auto"
         chooses.
+    forgetting : None, or what a row weighs beside the next one that `update(..., update_params=True)` learns
+        from, above 0 and up to 1: the coefficients are then learned on by recursive least
+        squares. Keeps a matrix of features by features for each lead, and for each series that has
+        coefficients of its own.
     past_only : columns of `X` that are known up to now and not in advance, as measured weather is.
     lower : None, or a bound that no value lies below: forecasts, quantiles among them, are cut off there.
     transform : the scale to work on: None, "log", "log1p", "box-cox", or an increasing scikit-learn
@@ -64,6 +71,8 @@ class FracRidge(Forecaster, Inspection):
     """
 
     _takes_covariates = True
+    _historic = ("_recursion",)
+    _recursion: Recursion | None = None
 
     def __init__(
         self,
@@ -75,6 +84,7 @@ class FracRidge(Forecaster, Inspection):
         pooled: str | bool = "auto",
         penalty: str | float = "auto",
         anchor: str = "auto",
+        forgetting: float | None = None,
         past_only: tuple[Any, ...] = (),
         lower: float | None = None,
         transform: Any = None,
@@ -86,12 +96,14 @@ class FracRidge(Forecaster, Inspection):
         self.pooled = pooled
         self.penalty = penalty
         self.anchor = anchor
+        self.forgetting = forgetting
         self.past_only = past_only
         self.lower = lower
         self.transform = transform
 
     def _fit(self, panel: Panel, clock: Clock) -> None:
         check_memory(self.n_modes, self.timescales)
+        check_forgetting(self.forgetting)
         check_pooled(self.pooled)
         strength = check_penalty(self.penalty)
         self.season_lengths_ = chosen_season_lengths(self.season_lengths, panel, clock)
@@ -108,16 +120,29 @@ class FracRidge(Forecaster, Inspection):
         self.pooled_ = is_pooled(self.pooled, panel, memory)
         ids = self.series_ids_
         self._path = fit_linear(panel, memory, ids, pooled=self.pooled_, strength=strength)
+        self._recursion = begun(self._path, panel, self.forgetting)
         self.penalty_ = self._path.penalty
+
+    def _learned_on(self, rows: Continuation) -> dict[str, Any]:
+        if self._recursion is None:
+            return super()._learned_on(rows)
+        return learned_on(self._recursion, self._path, self._state, rows.whole(self._counts))
 
     def _empty_state(self, n_series: int) -> State:
         return self._path.empty(self.series_ids_)
 
     def _advance(self, state: State, panel: Panel) -> State:
+        if panel.times.size == 1:
+            return by_parts(self._path.advance, state, panel)
         return self._path.advance(state, panel)
 
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
         return extended(self._read, self._path.advance, state, self.horizon, horizon, quantiles)
+
+    def _median(self, state: State, horizon: int) -> NDArray[np.float64]:
+        if horizon > self.horizon:
+            return super()._median(state, horizon)
+        return self._path.medians(state)[0][:, :horizon]
 
     def _roll(
         self,

@@ -64,7 +64,7 @@ class Drift(AtEveryRow, Forecaster):
     def _errors(self, state: State, panel: Panel) -> Array:
         return panel.values - _line(_ends(state, panel)[..., :-1], panel.times[:, None])[..., 0]
 
-    def _points(self, state: State, panel: Panel, rows: NDArray[np.int64], horizon: int) -> Array:
+    def _points_at(self, state: State, panel: Panel, rows: NDArray[np.int64], horizon: int) -> Array:
         due = panel.times[rows, None] + np.arange(1.0, horizon + 1)
         return _line(_ends(state, panel)[..., rows + 1], due)
 

@@ -55,7 +55,7 @@ class Mean(AtEveryRow, Forecaster):
     def _errors(self, state: State, panel: Panel) -> NDArray[np.float64]:
         return panel.values - _means(state, panel)[:, :-1]
 
-    def _points(
+    def _points_at(
         self, state: State, panel: Panel, rows: NDArray[np.int64], horizon: int
     ) -> NDArray[np.float64]:
         return np.repeat(_means(state, panel)[:, rows + 1, None], horizon, axis=2)

@@ -57,7 +57,7 @@ class Naive(AtEveryRow, Forecaster):
     def _errors(self, state: State, panel: Panel) -> NDArray[np.float64]:
         return panel.values - _LAST.before(state["slots"], panel.values, panel.times)
 
-    def _points(
+    def _points_at(
         self, state: State, panel: Panel, rows: NDArray[np.int64], horizon: int
     ) -> NDArray[np.float64]:
         return _LAST.run(state["slots"], panel.values, panel.times, horizon)[1][:, rows]

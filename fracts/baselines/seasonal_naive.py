@@ -81,7 +81,7 @@ class SeasonalNaive(AtEveryRow, Forecaster):
     def _errors(self, state: State, panel: Panel) -> NDArray[np.float64]:
         return panel.values - self._slots.before(state["slots"], panel.values, panel.times)
 
-    def _points(
+    def _points_at(
         self, state: State, panel: Panel, rows: NDArray[np.int64], horizon: int
     ) -> NDArray[np.float64]:
         return self._slots.run(state["slots"], panel.values, panel.times, horizon)[1][:, rows]

@@ -104,7 +104,7 @@ class AtEveryRow(ABC):
         """One-step errors (series, rows) of the rows of `panel`, NaN for none."""
 
     @abstractmethod
-    def _points(
+    def _points_at(
         self, state: State, panel: Panel, rows: NDArray[np.int64], horizon: int
     ) -> NDArray[np.float64]:
         """The rule's values (series, len(rows), horizon) after each of `rows` of `panel`."""
@@ -129,7 +129,7 @@ class AtEveryRow(ABC):
         ) -> tuple[Forecast, State]:
             running = _running(seen, self._errors(seen, part))
             sizes = size({name: sums[:, rows + 1].ravel() for name, sums in running.items()})
-            points = self._points(seen, part, rows, horizon).reshape(-1, horizon)
+            points = self._points_at(seen, part, rows, horizon).reshape(-1, horizon)
             return self._around(points, sizes, quantiles), self._advance(seen, part)
 
         return rolled(

@@ -60,7 +60,7 @@ class WindowAverage(AtEveryRow, Forecaster):
     def _errors(self, state: State, panel: Panel) -> Array:
         return panel.values - _running(state["window"], panel.values)[0][:, :-1]
 
-    def _points(self, state: State, panel: Panel, rows: NDArray[np.int64], horizon: int) -> Array:
+    def _points_at(self, state: State, panel: Panel, rows: NDArray[np.int64], horizon: int) -> Array:
         means = _running(state["window"], panel.values)[0][:, rows + 1]
         return np.repeat(means[..., None], horizon, axis=2)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fracts.baselines import Theta as Theta
     from fracts.baselines import WindowAverage as WindowAverage
     from fracts.checks import FitWarning as FitWarning
+    from fracts.comparison import compare as compare
     from fracts.forecaster import FracForecaster as FracForecaster
     from fracts.ridge import FracRidge as FracRidge
     from fracts.rolling import backtest as backtest
@@ -49,6 +50,7 @@ _HOMES = {
     "Theta": "fracts.baselines",
     "WindowAverage": "fracts.baselines",
     "backtest": "fracts.rolling",
+    "compare": "fracts.comparison",
     "show_versions": "fracts.versions",
 }
 _ROOMS = ("datasets", "kernels", "memory", "plots", "scores")

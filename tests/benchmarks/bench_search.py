@@ -6,8 +6,8 @@
 The first compares, on a sample of 100 series of M4 Hourly, ETTh1 at 96 hours, the log realised variance of
 the S&P 500 (22 days) and the log flow of the Saugeen (30 days), `FracForecaster` as it stands, after 30
 trials of TPE and after 30 of random search, all validated on the same origins; MASE on the test rows, which
-no trial sees, and seconds. `NEURALFORECAST_PYTHON` names the Python of an environment with neuralforecast and optuna:
-its AutoNHITS has as many trials, and then as many seconds. `--ridge` searches `FracRidge`.
+no trial sees, and seconds. `NEURALFORECAST_PYTHON` names the Python of an environment with neuralforecast
+and optuna: its AutoNHITS has as many trials, and then as many seconds. `--ridge` searches `FracRidge`.
 
 With `--cuts` the series are power laws tempered at 64, 256 and 1,024 steps: MA weights of (1 - B)^-0.45 times
 exp(-lag / cut). The longest timescale that a search of `FracRidge` chooses is told beside the cut, and how

@@ -246,6 +246,15 @@ def check_pooled(pooled: object) -> None:
         raise ValueError(f"pooled must be True, False or 'auto', got {pooled!r}.")
 
 
+def check_calibration(calibration: object) -> None:
+    """ValueError unless "held-out" or "adaptive"."""
+    if calibration not in ("held-out", "adaptive"):
+        raise ValueError(
+            f"calibration must be 'held-out' (intervals as wide as held-out errors ask for) or 'adaptive' "
+            f"(that learn from every new value besides), got {calibration!r}."
+        )
+
+
 def check_lead(lead: object, horizon: int) -> int:
     """`lead` as an int; ValueError unless it is an integer from 1 to `horizon`."""
     if check_positive_integer(lead, "lead") > horizon:

@@ -72,6 +72,10 @@ class Conversion(ABC):
         `horizon` steps, numbers).
         """
 
+    def _settled(self, state: State, panel: Panel) -> State:
+        """The state to go on from after the history `panel` that was fitted."""
+        return state
+
     def _learn(self, reading: Reading, X: Any, freq: str | int | None, base_step: Any) -> None:
         check_positive_integer(self.horizon, "horizon")
         clock = learn_clock(reading.index, freq, base_step, reading.neighbours)
@@ -83,6 +87,7 @@ class Conversion(ABC):
         panel = self._panel(values, counts, X)
         self._fit(panel, self._clock)
         self._start(panel, reading)
+        self._state = self._settled(self._state, panel)
 
     def _enter(self, reading: Reading, clock: Clock) -> Counts:
         """The rows of a history on `clock`, once everything known of it is taken down."""

@@ -8,7 +8,9 @@ import torch
 from numpy.typing import NDArray
 
 from fracts.base import Forecaster
-from fracts.checks import check_memory, check_network
+from fracts.calibration import Calibration
+from fracts.checks import check_calibration, check_memory, check_network
+from fracts.conformal import Calibrator, Due
 from fracts.cuts import Cuts
 from fracts.encoder import FracEncoder
 from fracts.forecasts import QUANTILES, Forecast
@@ -17,7 +19,7 @@ from fracts.inspection import Inspection
 from fracts.linear import fit_linear, is_pooled
 from fracts.network import FracNetwork, as_arrays, as_state, as_weights, load_weights
 from fracts.network_response import network_response, typical_rows
-from fracts.online import encode_row, head_row
+from fracts.online import due_row, encode_row, head_row
 from fracts.paths import extended
 from fracts.recall import linear_memory
 from fracts.seasons import chosen_season_lengths
@@ -36,7 +38,7 @@ _ROWS_AT_ONCE = 16384  # of all series, in a pass over a history
 _MEAN_WEIGHTS = np.diff(np.concatenate([[0.0], (QUANTILES[1:] + QUANTILES[:-1]) / 2, [1.0]]))
 
 
-class FracForecaster(Forecaster, Inspection):
+class FracForecaster(Calibration, Forecaster, Inspection):
     """Forecasts from fractional memories: a linear path, and a selective FRAC network that refines it.
 
     The linear path is that of `FracRidge`. The network reads the series through banks of exponential modes
@@ -58,6 +60,10 @@ class FracForecaster(Forecaster, Inspection):
     n_heads : plain heads of a layer; each frequency of a season adds one.
     window : rows of a training window. It does not limit the memory.
     max_epochs, learning_rate : of the training, which stops early by held-out time.
+    calibration : "held-out": intervals are as wide as held-out errors ask for; "adaptive": they start there
+        and learn from every value that `update`, `learn_one` and `learn_many` bring, each series for itself,
+        by a conformal tracker of quantiles (`fracts.conformal`). `apply` learns along the history it is
+        given. The median is moved only where it is found outside of the tracked quartiles.
     past_only : columns of `X` that are known up to now and not in advance, as measured weather is.
     lower : None, or a bound that no value lies below: forecasts, quantiles among them, are cut off there.
     transform : the scale to work on: None, "log", "log1p", "box-cox", or an increasing scikit-learn
@@ -107,6 +113,7 @@ class FracForecaster(Forecaster, Inspection):
         window: int = 512,
         max_epochs: int = 10,
         learning_rate: float = 2e-3,
+        calibration: str = "held-out",
         past_only: tuple[Any, ...] = (),
         lower: float | None = None,
         transform: Any = None,
@@ -125,6 +132,7 @@ class FracForecaster(Forecaster, Inspection):
         self.window = window
         self.max_epochs = max_epochs
         self.learning_rate = learning_rate
+        self.calibration = calibration
         self.past_only = past_only
         self.lower = lower
         self.transform = transform
@@ -136,6 +144,7 @@ class FracForecaster(Forecaster, Inspection):
     def _fit(self, panel: Panel, clock: Clock) -> None:
         check_memory(self.n_modes, self.timescales)
         check_network(self)
+        check_calibration(self.calibration)
         self.season_lengths_ = chosen_season_lengths(self.season_lengths, panel, clock)
         memory = linear_memory(
             panel,
@@ -147,6 +156,7 @@ class FracForecaster(Forecaster, Inspection):
         )
         pooled = is_pooled("auto", panel, memory)
         self._path = fit_linear(panel, memory, self.series_ids_, pooled=pooled)
+        self._calibrate()
         self.device_ = _device(self.device)
         self.network_: FracNetwork | None = None
         self.history_: list[Epoch] = []
@@ -196,42 +206,71 @@ class FracForecaster(Forecaster, Inspection):
         return FracNetwork(encoder, head, frequencies).eval()
 
     def _empty_state(self, n_series: int) -> State:
-        state = self._path.empty(self.series_ids_)
-        if self.network_ is None:
+        state, features = self._path.empty(self.series_ids_), None
+        if self.network_ is not None:
+            state |= as_arrays(self.network_.encoder.empty(n_series))
+            features = state["features"]
+        if self._calibrator is None:
             return state
-        return state | as_arrays(self.network_.encoder.empty(n_series))
+        return state | self._calibrator.empty(state["group"], features)
 
     def _advance(self, state: State, panel: Panel) -> State:
-        if self.network_ is None:
-            return self._path.advance(state, panel)
+        return self._in_parts(self._advance_part, state, panel)
+
+    def _moved(self, state: State, panel: Panel) -> State:
+        """`_advance`, where nothing is learned from errors."""
+        return self._in_parts(lambda before, part: self._encoded(before, part)[0], state, panel)
+
+    @staticmethod
+    def _in_parts(advance: Callable[[State, Panel], State], state: State, panel: Panel) -> State:
         rows = max(1, _ROWS_AT_ONCE // len(panel.values))
         for start in range(0, panel.times.size, rows):
-            state = self._advance_part(self.network_, state, panel.part(start, start + rows))
+            state = advance(state, panel.part(start, start + rows))
         return state
 
-    def _advance_part(self, network: FracNetwork, state: State, panel: Panel) -> State:
+    def _advance_part(self, state: State, panel: Panel) -> State:
+        if self._calibrator is None:
+            return self._encoded(state, panel)[0]
+        reading, _ = self._path.unaware(state, panel)
+        after, features = self._encoded(state, panel)
+        return after | self._after_errors(self._calibrator, state, panel, reading, features)
+
+    def _encoded(self, state: State, panel: Panel) -> tuple[State, NDArray[np.floating]]:
+        """The state after the rows of `panel`, and the features (series, rows, width) at each of them."""
         after, centre, scale = self._path.memory.advance(state, panel)
+        network = self.network_
+        if network is None:
+            return after, np.empty((*panel.values.shape, 0))
         u = (panel.values - centre) / scale
         before = state["time"][0] if np.isfinite(state["time"][0]) else panel.times[0]
         gap = np.diff(panel.times, prepend=before)
         if panel.times.size == 1:
-            return after | encode_row(network, state, u[:, 0], panel.times, gap, panel.covariates[:, 0])
+            after |= encode_row(network, state, u[:, 0], panel.times, gap, panel.covariates[:, 0])
+            return after, after["features"][:, None]
         with torch.no_grad():
-            _, encoded = network.encode(
+            features, encoded = network.encode(
                 torch.from_numpy(u),
                 torch.from_numpy(panel.times).expand(u.shape),
                 torch.from_numpy(gap).expand(u.shape),
                 as_state(state, self.n_layers, network.encoder.nothing.dtype),
                 torch.from_numpy(panel.covariates),
             )
-        return after | as_arrays(encoded)
+        return after | as_arrays(encoded), features.numpy()
+
+    def _moves(
+        self, calibrator: Calibrator, due: Due, known: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        if self.network_ is None:
+            return super()._moves(calibrator, due, known)
+        shift, below, above = due_row(self.network_, due.features, calibrator.leads, known)
+        return shift, np.exp(below), np.exp(above)
 
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
-        return extended(self._read, self._advance, state, self.horizon, horizon, quantiles)
+        return extended(self._read, self._moved, state, self.horizon, horizon, quantiles)
 
     def _read(self, state: State) -> Forecast:
         leads, centre, scale = self._path.read(state)
-        errors = self._path.errors[state["group"]]
+        errors = self._errors(state)
         moved = errors
         if self.network_ is not None:
             moved = head_row(self.network_, state["features"], errors, state["ahead"])

@@ -87,6 +87,22 @@ class LinearPath:
             blocks.append(Reading(leads, w.centre, w.scale))
         return Reading(*(np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)))
 
+    def unaware(self, state: State, panel: Panel) -> tuple[Reading, State]:
+        """`readings` with nothing known ahead, and the state after the last row."""
+        shape = *panel.values.shape, self.memory.horizon, self.memory.covariates.n_known
+        blocks = []
+        for w in self.memory.walk(state, panel, np.broadcast_to(0.0, shape)):
+            leads = _leads(w.features, w.anchors[0], w.ahead[0], self.coefficients, state["group"])
+            blocks.append(Reading(leads, w.centre, w.scale))
+        return Reading(*(np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True))), w.state
+
+    def known_part(self, covariates: Array, group: NDArray[np.int64], leads: NDArray[np.int64]) -> Array:
+        """What `covariates` (series, known), known in advance, add to each of `leads`: (series, leads)."""
+        weights = self.coefficients[:, self.memory.n_features :, leads - 1]
+        own = weights[:1] if len(weights) == 1 else weights[group]
+        part: Array = (covariates[:, None] @ own)[:, 0]
+        return part
+
     def held_out_readings(self, panel: Panel) -> Reading:
         """`readings` of the panel fitted, each fold by weights that never saw it; NaN before the first."""
         state = self.empty(self.ids)

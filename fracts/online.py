@@ -102,6 +102,25 @@ def head_row(
     return quantiles
 
 
+def due_row(
+    network: FracNetwork, features: Array, leads: NDArray[np.int64], known: Array
+) -> NDArray[np.float64]:
+    """Shift, and log stretches below and above, of a forecast of each of `leads`: (3, batch, leads).
+
+    features: (batch, leads, width), of the rows they were made at.  known: (batch, numbers), what was known
+    in advance of the one row that all are for.
+    """
+    head = _mirrored(network).head
+    parts = leads - 1 + len(head.out.bias) // 3 * np.arange(3)[:, None]  # (3, leads)
+    outputs = np.einsum("blw,plw->pbl", features, head.out.weight[parts]) + head.out.bias[parts][:, None]
+    if known.shape[-1]:
+        traits = _silu(_linear(head.traits, known.astype(features.dtype)))
+        weights = _linear(head.weigh, features).reshape(*features.shape[:2], 3, -1)
+        outputs += np.einsum("blpt,bt->pbl", weights, traits)
+    moves: NDArray[np.float64] = outputs.astype(np.float64)
+    return moves
+
+
 class _Row(NamedTuple):
     """Where the row stands in time: the counterpart of `Tokens`."""
 

@@ -98,8 +98,12 @@ class LinearMemory:
             blocks.append(sums)
         return state, *self.scaler.read(np.concatenate(blocks, axis=1))
 
-    def walk(self, state: State, panel: Panel) -> Iterator[Walk]:
-        """Pass over the rows of `panel` from `state`, a block at a time."""
+    def walk(self, state: State, panel: Panel, ahead: Array | None = None) -> Iterator[Walk]:
+        """Pass over the rows of `panel` from `state`, a block at a time.
+
+        ahead: (series, rows, horizon, known), covariates known in advance after each row; None for those of
+        the rows that follow in `panel`.
+        """
         for rows in self._blocks(panel):
             part = panel.part(rows.start, rows.stop)
             steps = self._steps(state, part)
@@ -108,7 +112,8 @@ class LinearMemory:
             covariates, past, seen = self.covariates.walk(state, part, steps)
             state = state | after | {k: slots for k, (slots, _) in ran.items()} | covariates
             view = self._view(modes, sums, {k: said for k, (_, said) in ran.items()})
-            yield Walk(rows, *self._with(view, past, self._known_ahead(panel, rows) - seen), state)
+            told = self._known_ahead(panel, rows) if ahead is None else ahead[:, rows]
+            yield Walk(rows, *self._with(view, past, told - seen), state)
 
     def read(self, state: State) -> tuple[Array, Array, Array, Array, Array]:
         """Features (series, features), anchors (anchors, series, horizon), covariates ahead (anchors, series,

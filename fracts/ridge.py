@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fracts.base import Forecaster
-from fracts.checks import check_memory, check_pooled
+from fracts.calibration import Calibration
+from fracts.checks import check_calibration, check_memory, check_pooled
 from fracts.forecasts import Forecast
 from fracts.inspection import Inspection
 from fracts.linear import fit_linear, is_pooled
@@ -17,7 +18,7 @@ from fracts.series import Panel, State
 from fracts.timeline import Clock
 
 
-class FracRidge(Forecaster, Inspection):
+class FracRidge(Calibration, Forecaster, Inspection):
     """Linear forecasts from a bank of fractional memories.
 
     Every lead is a ridge regression on exponential modes of geometrically spaced timescales, plain and at
@@ -37,6 +38,10 @@ class FracRidge(Forecaster, Inspection):
         steps.
     pooled : True: one set of coefficients for all series; False: one for each; "auto": one for each where all
         are long enough.
+    calibration : "held-out": intervals are as wide as held-out errors ask for; "adaptive": they start there
+        and learn from every value that `update`, `learn_one` and `learn_many` bring, each series for itself,
+        by a conformal tracker of quantiles (`fracts.conformal`). `apply` learns along the history it is
+        given. The median is moved only where it is found outside of the tracked quartiles.
     past_only : columns of `X` that are known up to now and not in advance, as measured weather is.
     lower : None, or a bound that no value lies below: forecasts, quantiles among them, are cut off there.
     transform : the scale to work on: None, "log", "log1p", "box-cox", or an increasing scikit-learn
@@ -68,6 +73,7 @@ class FracRidge(Forecaster, Inspection):
         timescales: tuple[float, float] = (1.0, 131072.0),
         season_lengths: str | int | tuple[int, ...] = "auto",
         pooled: str | bool = "auto",
+        calibration: str = "held-out",
         past_only: tuple[Any, ...] = (),
         lower: float | None = None,
         transform: Any = None,
@@ -77,6 +83,7 @@ class FracRidge(Forecaster, Inspection):
         self.timescales = timescales
         self.season_lengths = season_lengths
         self.pooled = pooled
+        self.calibration = calibration
         self.past_only = past_only
         self.lower = lower
         self.transform = transform
@@ -84,6 +91,7 @@ class FracRidge(Forecaster, Inspection):
     def _fit(self, panel: Panel, clock: Clock) -> None:
         check_memory(self.n_modes, self.timescales)
         check_pooled(self.pooled)
+        check_calibration(self.calibration)
         self.season_lengths_ = chosen_season_lengths(self.season_lengths, panel, clock)
         memory = linear_memory(
             panel,
@@ -96,12 +104,18 @@ class FracRidge(Forecaster, Inspection):
         self.pooled_ = is_pooled(self.pooled, panel, memory)
         self._path = fit_linear(panel, memory, self.series_ids_, pooled=self.pooled_)
         self.penalty_ = self._path.penalty
+        self._calibrate()
 
     def _empty_state(self, n_series: int) -> State:
-        return self._path.empty(self.series_ids_)
+        state = self._path.empty(self.series_ids_)
+        return state if self._calibrator is None else state | self._calibrator.empty(state["group"])
 
     def _advance(self, state: State, panel: Panel) -> State:
-        return self._path.advance(state, panel)
+        if self._calibrator is None:
+            return self._path.advance(state, panel)
+        reading, after = self._path.unaware(state, panel)
+        no_features = np.empty((*panel.values.shape, 0))
+        return after | self._after_errors(self._calibrator, state, panel, reading, no_features)
 
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
         return extended(self._read, self._path.advance, state, self.horizon, horizon, quantiles)
@@ -109,8 +123,7 @@ class FracRidge(Forecaster, Inspection):
     def _read(self, state: State) -> Forecast:
         leads, centre, scale = self._path.read(state)
         mean = centre[:, None] + scale[:, None] * leads
-        errors = self._path.errors[state["group"]]
-        return Forecast(mean, mean[..., None] + scale[:, None, None] * errors)
+        return Forecast(mean, mean[..., None] + scale[:, None, None] * self._errors(state))
 
     def _network_kernel(self, lags: NDArray[np.int64], lead: int) -> NDArray[np.float64]:
         return np.zeros(lags.size)

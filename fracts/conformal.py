@@ -175,54 +175,57 @@ class Calibrator:
         after = {name: state[name].copy() for name in _KEPT}
         median = said.median[..., self.leads - 1]
         time = np.floor(panel.times + 0.5).astype(np.int64)
+        slots = self._slots(time[:, None])
+        made = time[:, None] - self.leads
+        due = self._slots(made)
+        rows = after["due_features"].shape[1]
         for row, seen in enumerate((~np.isnan(panel.values)).T):
-            if seen.any():
-                self._learn_row(
-                    after, int(time[row]), panel.values[:, row], panel.covariates[:, row], complete
-                )
-                told = Said(median[:, row], said.scale[:, row], said.features[:, row])
-                self._keep(after, int(time[row]), seen, told)
+            if not seen.any():
+                continue
+            came = after["due"][:, due[row]]
+            known = (came[..., 0] == made[row]) & seen[:, None]
+            if known.any():
+                features = after["due_features"][:, made[row] % rows]
+                outlook = complete(Due(came[..., 1], came[..., 2], features), panel.covariates[:, row])
+                self._track(after, panel.values[:, row, None], outlook, came, known)
+            kept = self._kept(after, time[row], median[:, row], said.scale[:, row, None])
+            after["due"][np.flatnonzero(seen)[:, None], slots[row]] = kept[seen]
+            after["due_features"][seen, time[row] % rows] = said.features[seen, row]
         return after
 
-    def _learn_row(self, after: State, time: int, values: Array, beside: Array, complete: Complete) -> None:
-        """Track the quantiles with the `values` (series,) of a row, and the covariates beside them."""
-        made = time - self.leads
-        due = after["due"][:, self._slots(made)]
-        known = (due[..., 0] == made) & ~np.isnan(values)[:, None]
-        if not known.any():
-            return
-        features = after["due_features"][:, made % (len(self.between) + 1)]
-        outlook = complete(Due(due[..., 1], due[..., 2], features), beside)
-        error = np.where(known, values[:, None] - outlook.median, 0.0)
+    def _track(
+        self, after: State, values: Array, outlook: Outlook, came: Array, known: NDArray[np.bool_]
+    ) -> None:
+        """Learn from the `values` (series, 1) of a row, for which `came` what was kept, where `known`."""
+        mean, size = came[..., 3], came[..., 4]
+        error = np.where(known, values - outlook.median, 0.0)
         error /= np.where(error < 0, outlook.below, outlook.above)
-        mean, size = due[..., 3], due[..., 4]
-        rest, farthest = error - mean, _FARTHEST * size
-        covered = np.clip(
-            0.5 + (due[..., 5:] - (rest / size)[..., None]) / (self.step * self.leads[:, None]), 0, 1
-        )
-        after["thresholds"] += np.where(known[..., None], self.step * (QUANTILES - covered), 0.0)
-        sizes = np.minimum(np.abs(rest), farthest)
-        near = np.clip(error, mean - farthest, mean + farthest)
-        change = self.weights * (np.stack([near, sizes, sizes], axis=-1) - after["averages"])
-        after["averages"] += np.where(known[..., None], change, 0.0)
+        rest = error - mean
+        above = (came[..., 5:] - (rest / size)[..., None]) / (self.step * self.leads[:, None])
+        covered = np.minimum(np.maximum(above + 0.5, 0.0), 1.0)
+        after["thresholds"] += self.step * known[..., None] * (QUANTILES - covered)
+        farthest = _FARTHEST * size
+        seen = np.empty_like(after["averages"])
+        seen[..., 0] = mean + np.minimum(np.maximum(rest, -farthest), farthest)
+        seen[..., 1:] = np.minimum(np.abs(rest), farthest)[..., None]
+        after["averages"] += self.weights * known[..., None] * (seen - after["averages"])
 
-    def _keep(self, after: State, time: int, seen: NDArray[np.bool_], said: Said) -> None:
-        """Keep what was `said` at one row of the series that were `seen` there, until its values come."""
-        scale = np.broadcast_to(said.scale[:, None], said.median.shape)
-        made = np.full_like(scale, time)
-        told = np.stack([made, said.median, scale, *self._read(after["averages"])], axis=-1)
-        kept = np.concatenate([told, after["thresholds"]], axis=-1)
-        after["due"][np.flatnonzero(seen)[:, None], self._slots(np.full_like(self.leads, time))] = kept[seen]
-        after["due_features"][seen, time % (len(self.between) + 1)] = said.features[seen]
+    def _kept(self, after: State, time: int, median: Array, scale: Array) -> Array:
+        """What is kept of forecasts made at `time`: (series, leads, 5 + quantiles); scale: (series, 1)."""
+        kept = np.empty((*median.shape, 5 + QUANTILES.size))
+        kept[..., 0], kept[..., 1], kept[..., 2] = time, median, scale
+        kept[..., 3], kept[..., 4] = self._read(after["averages"])
+        kept[..., 5:] = after["thresholds"]
+        return kept
 
     def _read(self, averages: Array) -> tuple[Array, Array]:
         """Mean and size of errors, (series, leads) each."""
-        mean, size = averages[..., 0], np.maximum(averages[..., 1:].mean(-1), _SMALLEST)
+        mean, size = averages[..., 0], np.maximum((averages[..., 1] + averages[..., 2]) / 2, _SMALLEST)
         doubt = self.doubt * size
-        return mean - np.clip(mean, -doubt, doubt), size
+        return mean - np.minimum(np.maximum(mean, -doubt), doubt), size
 
     def _slots(self, made: Ints) -> Ints:
-        """Where the forecasts of each lead made at the times `made` (leads,) are kept."""
+        """Where the forecasts of each lead made at the times `made` (..., leads) are kept."""
         sizes = self.leads + 1
         slots: Ints = np.cumsum(sizes) - sizes + made % sizes
         return slots

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from fracts import FracForecaster, FracRidge, backtest
 from fracts.conformal import Calibrator
 from fracts.heads import PARTS
+from fracts.linear import LinearPath
 from fracts.online import due_row
 
 ROWS, FITTED, HORIZON, LEVELS = 190, 150, 3, [50, 80, 95]
@@ -77,7 +78,7 @@ def intervals(model, X=None, horizon=HORIZON):
 def test_pieces_single_steps_and_one_pass_agree(make, covariates):
     start, X = make(covariates), table(0) if covariates else None
 
-    @settings(max_examples=8)
+    @settings(max_examples=5)
     @given(
         st.integers(0, 99), st.lists(st.integers(1, ROWS - FITTED - 1), max_size=4), st.sampled_from([0, 0.3])
     )
@@ -105,7 +106,7 @@ def test_a_row_dropped_is_a_row_without_a_value(make):
 
 @pytest.mark.parametrize("covariates", [False, True])
 def test_forecasts_come_due_as_they_were_made(make, covariates, monkeypatch):
-    """The median that an error is taken from is the one that was forecast, what was known ahead included."""
+    """Medians and measures of an error are those of the forecast, what was known ahead included."""
     X, y, seen = table(0) if covariates else None, history(4)[FITTED:], []
     whole_learn = Calibrator.learn
 
@@ -124,15 +125,26 @@ def test_forecasts_come_due_as_they_were_made(make, covariates, monkeypatch):
         plain = copy.copy(model)
         plain._state = plain._state | plain._calibrator.start(plain._state["group"])
         quantiles = plain._read(plain._state | {"ahead": plain._ahead(X, HORIZON, plain._counts)}).quantiles
-        made.append(quantiles[..., quantiles.shape[-1] // 2])
+        made.append(quantiles)
         monkeypatch.setattr(Calibrator, "learn", spying)
         model.learn_many(row, None if X is None else X.loc[stamp].to_dict())
         monkeypatch.undo()
     assert len(seen) == len(y)
+    middle, tracker, group = made[0].shape[-1] // 2, model._calibrator, model._state["group"]
     for row in range(HORIZON, len(y)):
-        for at, lead in enumerate(model._calibrator.leads):
-            expected = made[row - lead + 1][:, lead - 1]
-            np.testing.assert_allclose(seen[row].median[:, at], expected, rtol=0, atol=1e-9)
+        for at, lead in enumerate(tracker.leads):
+            quantiles = made[row - lead + 1][:, lead - 1]
+            ends = [0, -1]
+            measure = (quantiles[:, ends] - quantiles[:, [middle]]) / tracker.distances[group, lead - 1][
+                :, ends
+            ]
+            for name, expected in (
+                ("median", quantiles[:, middle]),
+                ("below", measure[:, 0]),
+                ("above", measure[:, -1]),
+            ):
+                found = getattr(seen[row], name)[:, at]
+                np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9, err_msg=name)
 
 
 def test_a_backtest_is_a_loop_of_update_and_forecast(make):
@@ -193,6 +205,20 @@ def test_the_last_held_out_errors_count_most_at_the_end_of_fit():
     assert ratio[0] > 1.2 and ratio[1] < 0.7
 
 
+def test_a_fit_learns_from_held_out_forecasts_and_an_apply_from_its_own(monkeypatch):
+    held_out = LinearPath.held_out_readings
+
+    def too_high(path, panel):
+        reading = held_out(path, panel)
+        return reading._replace(leads=reading.leads + 3)
+
+    monkeypatch.setattr(LinearPath, "held_out_readings", too_high)
+    y = np.random.default_rng(0).normal(size=800)
+    model = FracRidge(2, season_lengths=(), calibration="adaptive").fit(y)
+    mean_error, applied = (one.get_state()["averages"][0, :, 0] for one in (model, model.apply(y)))
+    assert (mean_error < -1.5).all() and (np.abs(applied) < 0.3).all()
+
+
 def test_coverage_comes_back_after_a_level_and_a_spread_that_broke():
     rng = np.random.default_rng(9)
     y = rng.normal(size=1800)
@@ -222,9 +248,10 @@ def test_a_state_has_one_size_and_travels_in_files_and_in_shards(make, tmp_path)
     np.testing.assert_allclose(intervals(shard)[:, 0], intervals(model)[:, 1], rtol=0, atol=1e-9)
 
 
-def test_paths_beyond_the_horizon_learn_nothing_and_never_cross(make):
+def test_paths_beyond_the_horizon_learn_nothing_and_never_cross(make, monkeypatch):
     model = make().update(history(11)[FITTED:])
     before = pickle.dumps(model)
+    monkeypatch.delattr(Calibrator, "learn")
     table = intervals(model, horizon=4 * HORIZON)
     assert pickle.dumps(model) == before
     assert (np.diff(table[..., 1:]) >= 0).all()

@@ -64,6 +64,22 @@ def test_the_averages_go_towards_an_error_and_its_size_and_no_farther_than_ten_s
     np.testing.assert_allclose(far / size, [10 * slow, 1 + 9 * slow, 1 + 9 * quick])
 
 
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_an_error_is_measured_by_its_side_of_the_median(side):
+    tracker = calibrator()
+    said = Said(np.full((1, 2, 1), 5.0), np.ones((1, 2)), np.empty((1, 2, 0)))
+
+    def after(value, below, above):
+        panel = Panel(np.array([[5.0, value]]), np.arange(2.0))
+        sides = below * np.ones((1, 1)), above * np.ones((1, 1))
+        return tracker.learn(begun(tracker), panel, said, lambda due, _: Outlook(due.median, *sides))
+
+    wide = after(5 + 3 * side, 3.0, 1.0) if side < 0 else after(5 + 3 * side, 1.0, 3.0)
+    plain = after(5 + side, 1.0, 1.0)
+    for name in ("thresholds", "averages"):
+        np.testing.assert_allclose(wide[name], plain[name])
+
+
 @pytest.mark.parametrize("lead", [1, 2, 5])
 def test_a_lead_learns_when_its_value_comes_and_not_before(lead):
     tracker, state = calibrator(5), begun(calibrator(5))
@@ -95,7 +111,7 @@ def test_one_step_ahead_thresholds_never_cross_whatever_comes(values):
         assert (np.diff(state["thresholds"]) > 0).all()
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from(["noise", "trend", "wave", "still", "growth"]),

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from fracts.baselines import Theta as Theta
     from fracts.baselines import WindowAverage as WindowAverage
     from fracts.checks import FitWarning as FitWarning
+    from fracts.comparison import compare as compare
     from fracts.forecaster import FracForecaster as FracForecaster
     from fracts.ridge import FracRidge as FracRidge
     from fracts.rolling import backtest as backtest
+    from fracts.search import FracSearch as FracSearch
     from fracts.versions import show_versions as show_versions
 
 __version__ = "0.1.0"
@@ -38,6 +40,7 @@ _HOMES = {
     "FitWarning": "fracts.checks",
     "FracForecaster": "fracts.forecaster",
     "FracRidge": "fracts.ridge",
+    "FracSearch": "fracts.search",
     "GARCH": "fracts.baselines",
     "HAR": "fracts.baselines",
     "Mean": "fracts.baselines",
@@ -47,6 +50,7 @@ _HOMES = {
     "Theta": "fracts.baselines",
     "WindowAverage": "fracts.baselines",
     "backtest": "fracts.rolling",
+    "compare": "fracts.comparison",
     "show_versions": "fracts.versions",
 }
 _ROOMS = ("datasets", "kernels", "memory", "plots", "scores")

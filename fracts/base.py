@@ -25,7 +25,7 @@ from fracts.gaps import check_on_gaps
 from fracts.names import Names, check_names_used
 from fracts.persistence import Persistence
 from fracts.reading import read
-from fracts.scoring import Steps, mean_squares
+from fracts.scoring import Medians, mean_squares
 from fracts.series import Panel
 
 
@@ -285,8 +285,8 @@ class Forecaster(BaseEstimator, Conversion, Persistence):
                 f"series {name!r} never moved in the history, so errors have no scale. "
                 "Give a history with two different values, or score `predict` yourself with `fracts.scores`."
             )
-        steps = Steps(self._medians, self._advance, self.horizon, self._covariates.n_known)
-        squares = mean_squares(steps, self._state, rows, self._counts, self._clock.times(self._counts))
+        told = Medians(self._medians, self.horizon, self._covariates.n_known)
+        squares = mean_squares(told, self._state, rows, self._counts, self._clock.times(self._counts))
         if (blank := np.isnan(squares)).all():
             raise ValueError("y holds no value to score. At least one is needed.")
         return -float(np.sqrt(squares[~blank] / self._scale[~blank]).mean())

@@ -10,6 +10,7 @@ from fracts.linear import LinearPath, Reading
 from fracts.scaling import Array
 from fracts.series import Panel, State
 
+_NO_ROWS = np.empty(0, dtype=np.int64)
 _STILL = np.zeros((1, 1)), np.ones((1, 1)), np.ones((1, 1))
 
 
@@ -38,11 +39,12 @@ class Calibration:
         held_out = self._path.held_out_readings(panel)
         tried = Panel(np.where(np.isnan(held_out.leads[..., 0]), np.nan, panel.values), panel.times)
         said = self._said(self._calibrator, state, held_out, np.empty((*panel.values.shape, 0)))
-        learned = self._calibrator.learn(
+        learned, _ = self._calibrator.along(
             self._calibrator.empty(state["group"]),
             tried,
             said,
             lambda due, _: Outlook(due.median, due.scale, due.scale),
+            _NO_ROWS,
         )
         return state | {name: learned[name] for name in self._calibrator.start(state["group"])}
 
@@ -53,8 +55,10 @@ class Calibration:
         panel: Panel,
         reading: Reading,
         features: NDArray[np.floating],
-    ) -> State:
-        """What the calibrator keeps, after the rows of `panel`.
+        rows: NDArray[np.int64] = _NO_ROWS,
+    ) -> tuple[State, State]:
+        """What the calibrator keeps after all rows of `panel`, and what `_errors` needs after each of `rows`,
+        ascending, as though each were a series.
 
         reading: of the linear path at every row, with nothing known ahead.  features: (series, rows, width),
         what a network reads.
@@ -68,7 +72,8 @@ class Calibration:
                 shift = shift + self._path.known_part(known, group, calibrator.leads)
             return Outlook(due.median + due.scale * shift, due.scale * below, due.scale * above)
 
-        return calibrator.learn(state, panel, self._said(calibrator, state, reading, features), complete)
+        said = self._said(calibrator, state, reading, features)
+        return calibrator.along(state, panel, said, complete, rows)
 
     @staticmethod
     def _said(calibrator: Calibrator, state: State, reading: Reading, features: NDArray[np.floating]) -> Said:

@@ -255,6 +255,32 @@ def check_calibration(calibration: object) -> None:
         )
 
 
+def check_penalty(penalty: object) -> float | None:
+    """The strength of the prior as a number, None for "auto"; ValueError unless that or above 0.
+
+    Examples
+    --------
+    >>> check_penalty("auto"), check_penalty(10)
+    (None, 10.0)
+    """
+    if isinstance(penalty, str) and penalty == "auto":
+        return None
+    if isinstance(penalty, bool) or not isinstance(penalty, Real) or not 0 < float(penalty) < np.inf:
+        raise ValueError(f"penalty must be 'auto' or a number above 0, got {penalty!r}. Try 10.")
+    return float(penalty)
+
+
+def check_anchor(anchor: object, season_lengths: Sequence[int]) -> None:
+    """ValueError unless "auto", "centre", "last", or "season" where there is a season."""
+    if anchor not in ("auto", "centre", "last", "season"):
+        raise ValueError(f"anchor must be 'auto', 'centre', 'last' or 'season', got {anchor!r}.")
+    if anchor == "season" and not season_lengths:
+        raise ValueError(
+            "anchor='season' came without a season. Give the steps in one, such as season_lengths=24, or "
+            "anchor='auto'."
+        )
+
+
 def check_lead(lead: object, horizon: int) -> int:
     """`lead` as an int; ValueError unless it is an integer from 1 to `horizon`."""
     if check_positive_integer(lead, "lead") > horizon:

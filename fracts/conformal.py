@@ -167,31 +167,41 @@ class Calibrator:
         found += self.centre[state["group"]][..., None]
         return found
 
-    def learn(self, state: State, panel: Panel, said: Said, complete: Complete) -> State:
-        """The state after the rows of `panel`, where the model `said` this; `state` itself is left alone.
+    def along(
+        self, state: State, panel: Panel, said: Said, complete: Complete, rows: Ints
+    ) -> tuple[State, State]:
+        """State after the rows of `panel`, where the model `said` this, and what `errors` reads of it after
+        each of `rows`, ascending, with series and rows in one axis; `state` itself is left alone.
 
         complete: puts what was known ahead into forecasts that are due.
         """
         after = {name: state[name].copy() for name in _KEPT}
+        told = {
+            name: np.empty((len(panel.values), rows.size, *after[name].shape[1:]))
+            for name in ("thresholds", "averages")
+        }
+        wanted = {row: at for at, row in enumerate(rows.tolist())}
         median = said.median[..., self.leads - 1]
         time = np.floor(panel.times + 0.5).astype(np.int64)
         slots = self._slots(time[:, None])
         made = time[:, None] - self.leads
         due = self._slots(made)
-        rows = after["due_features"].shape[1]
+        kept_rows = after["due_features"].shape[1]
         for row, seen in enumerate((~np.isnan(panel.values)).T):
-            if not seen.any():
-                continue
-            came = after["due"][:, due[row]]
-            known = (came[..., 0] == made[row]) & seen[:, None]
-            if known.any():
-                features = after["due_features"][:, made[row] % rows]
-                outlook = complete(Due(came[..., 1], came[..., 2], features), panel.covariates[:, row])
-                self._track(after, panel.values[:, row, None], outlook, came, known)
-            kept = self._kept(after, time[row], median[:, row], said.scale[:, row, None])
-            after["due"][np.flatnonzero(seen)[:, None], slots[row]] = kept[seen]
-            after["due_features"][seen, time[row] % rows] = said.features[seen, row]
-        return after
+            if seen.any():
+                came = after["due"][:, due[row]]
+                known = (came[..., 0] == made[row]) & seen[:, None]
+                if known.any():
+                    features = after["due_features"][:, made[row] % kept_rows]
+                    outlook = complete(Due(came[..., 1], came[..., 2], features), panel.covariates[:, row])
+                    self._track(after, panel.values[:, row, None], outlook, came, known)
+                kept = self._kept(after, time[row], median[:, row], said.scale[:, row, None])
+                after["due"][np.flatnonzero(seen)[:, None], slots[row]] = kept[seen]
+                after["due_features"][seen, time[row] % kept_rows] = said.features[seen, row]
+            if row in wanted:
+                for name, array in told.items():
+                    array[:, wanted[row]] = after[name]
+        return after, {name: array.reshape(-1, *array.shape[2:]) for name, array in told.items()}
 
     def _track(
         self, after: State, values: Array, outlook: Outlook, came: Array, known: NDArray[np.bool_]

@@ -7,7 +7,7 @@ around them. Whatever changes an estimator is assigned last, once all is checked
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from fracts.gaps import tell_gaps
 from fracts.grids import grids
 from fracts.layouts import Layout
 from fracts.names import Names
+from fracts.passes import Ahead, walked
 from fracts.reading import Reading, read
 from fracts.rulers import Counts
 from fracts.scores import naive_scale
@@ -75,6 +76,24 @@ class Conversion(ABC):
     def _settled(self, state: State, panel: Panel) -> State:
         """The state to go on from after the history `panel` that was fitted."""
         return state
+
+    def _roll(
+        self,
+        state: State,
+        panel: Panel,
+        origins: NDArray[np.int64],
+        ahead: Ahead,
+        horizon: int,
+        quantiles: NDArray[np.float64],
+    ) -> Iterator[Forecast]:
+        """`_forecast` from `origins`, ascending numbers of rows of `panel` gone by from `state`.
+
+        In batches, with an axis of origins after that of series. `ahead` is of every origin what `_forecast`
+        has in its state. A model overrides this where it reads many rows at once.
+        """
+        return walked(
+            lambda seen: self._forecast(seen, horizon, quantiles), self._advance, state, panel, origins, ahead
+        )
 
     def _learn(self, reading: Reading, X: Any, freq: str | int | None, base_step: Any) -> None:
         check_positive_integer(self.horizon, "horizon")
@@ -168,20 +187,64 @@ class Conversion(ABC):
         ahead = self._covariates.ahead(X, self._places(np.zeros(counts.shape), counts))
         return np.pad(ahead, ((0, 0), (0, max(0, self.horizon - steps)), (0, 0)))
 
+    def _ahead_of(self, X: Any, steps: int, cutoffs: Counts) -> Ahead:
+        """`_ahead` of some of `cutoffs` (origins,), at which all series stand; X is read once."""
+        n_series, horizon = len(self._counts), max(steps, self.horizon)
+        if X is None and not self._covariates.known:
+            return lambda at: np.empty((n_series, len(at), horizon, 0))
+        due = self._clock.ahead(cutoffs, steps)
+        every = np.unique(due)
+        known = self._covariates.ahead(X, self._places(np.zeros((n_series, every.size)), every))
+
+        def ahead(at: NDArray[np.int64]) -> NDArray[np.float64]:
+            found = known[:, np.searchsorted(every, due[at])]
+            return np.pad(found, ((0, 0), (0, 0), (0, horizon - steps), (0, 0)))
+
+        return ahead
+
     def _answer(
         self, state: State, steps: int, levels: NDArray[np.float64], *, mean: bool = False
     ) -> Forecast:
         """`_forecast` in the units of the series; its mean is right only if asked for."""
-        if self._transform.plain:
-            return self._forecast(state, steps, levels)
-        both = np.union1d(levels, QUANTILES) if mean else levels
-        found = self._forecast(state, steps, both).quantiles
-        quantiles = self._transform.back(found[..., np.isin(both, levels)])
-        means = self._transform.mean(found[..., np.isin(both, QUANTILES)]) if mean else quantiles[..., 0]
-        return Forecast(means, quantiles)
+        asked = self._asked(levels, mean=mean)
+        return self._in_units(self._forecast(state, steps, asked), asked, levels, mean=mean)
 
-    def _medians(self, state: State) -> NDArray[np.float64]:
-        return self._answer(state, self.horizon, np.array([0.5])).quantiles[..., 0]
+    def _answers(
+        self,
+        state: State,
+        panel: Panel,
+        origins: NDArray[np.int64],
+        ahead: Ahead,
+        steps: int,
+        levels: NDArray[np.float64],
+        *,
+        mean: bool = False,
+    ) -> Iterator[Forecast]:
+        """`_roll` in the units of the series; its means are right only if asked for."""
+        asked = self._asked(levels, mean=mean)
+        for found in self._roll(state, panel, origins, ahead, steps, asked):
+            yield self._in_units(found, asked, levels, mean=mean)
+
+    def _asked(self, levels: NDArray[np.float64], *, mean: bool) -> NDArray[np.float64]:
+        """Levels to ask the model for: those wanted, and what a mean in other units is made of."""
+        return np.union1d(levels, QUANTILES) if mean and not self._transform.plain else levels
+
+    def _in_units(
+        self, found: Forecast, asked: NDArray[np.float64], levels: NDArray[np.float64], *, mean: bool
+    ) -> Forecast:
+        """A forecast at the levels `asked`, of any shape, as one at `levels` in the units of the series."""
+        if self._transform.plain:
+            return found
+        quantiles = self._transform.back(found.quantiles[..., np.isin(asked, levels)])
+        if not mean:
+            return Forecast(quantiles[..., 0], quantiles)
+        return Forecast(self._transform.mean(found.quantiles[..., np.isin(asked, QUANTILES)]), quantiles)
+
+    def _medians(
+        self, state: State, panel: Panel, origins: NDArray[np.int64], ahead: Ahead
+    ) -> Iterator[NDArray[np.float64]]:
+        for said in self._answers(state, panel, origins, ahead, self.horizon, np.array([0.5])):
+            yield said.quantiles[..., 0]
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "_state"):

@@ -175,14 +175,18 @@ def held_out_counts(panel: Panel, horizon: int, n_groups: int) -> tuple[NDArray[
 
 
 def choose(
-    memory: LinearMemory, shares: Sequence[Panel], leads: NDArray[np.int64], pooled: bool
+    memory: LinearMemory,
+    shares: Sequence[Panel],
+    leads: NDArray[np.int64],
+    pooled: bool,
+    penalties: Sequence[Penalty] = PENALTIES,
 ) -> tuple[int, Penalty]:
-    """Anchor and penalty of the least held-out error.
+    """Anchor and penalty, one of `penalties`, of the least held-out error.
 
     The error is the product over `leads` of the squared error summed over folds and series.
     """
     # What is known ahead is left to the second round: each of its numbers costs as much as all the leads.
-    anchor, penalty = _best(memory.of_the_past(), shares, leads, pooled, PENALTIES)
+    anchor, penalty = _best(memory.of_the_past(), shares, leads, pooled, penalties)
     if memory.covariates.n_columns:
         tried = [penalty._replace(covariates=strength) for strength in COVARIATE_STRENGTHS]
         anchor, penalty = _best(memory, shares, leads, pooled, tried)

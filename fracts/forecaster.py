@@ -1,6 +1,6 @@
 """`FracForecaster`: the linear path of `FracRidge` and, on top of it, a selective FRAC network."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -9,17 +9,18 @@ from numpy.typing import NDArray
 
 from fracts.base import Forecaster
 from fracts.calibration import Calibration
-from fracts.checks import check_calibration, check_memory, check_network
+from fracts.checks import check_anchor, check_calibration, check_memory, check_network, check_penalty
 from fracts.conformal import Calibrator, Due
 from fracts.cuts import Cuts
-from fracts.encoder import FracEncoder
+from fracts.encoder import EncoderState, FracEncoder
 from fracts.forecasts import QUANTILES, Forecast
 from fracts.heads import QuantileHead
 from fracts.inspection import Inspection
-from fracts.linear import fit_linear, is_pooled
+from fracts.linear import Reading, fit_linear, is_pooled
 from fracts.network import FracNetwork, as_arrays, as_state, as_weights, load_weights
 from fracts.network_response import network_response, typical_rows
 from fracts.online import due_row, encode_row, head_row
+from fracts.passes import ROWS_AT_ONCE, Ahead, passed
 from fracts.paths import extended
 from fracts.recall import linear_memory
 from fracts.seasons import chosen_season_lengths
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 TOKENS = 2048  # rows of a training batch
 MAX_SEASONAL_HEADS = 4  # of the strongest frequencies; the linear path has them all
 _MIN_ROWS = 100  # of training time for a network to be worth a try
-_ROWS_AT_ONCE = 16384  # of all series, in a pass over a history
 _MEAN_WEIGHTS = np.diff(np.concatenate([[0.0], (QUANTILES[1:] + QUANTILES[:-1]) / 2, [1.0]]))
 
 
@@ -55,6 +55,10 @@ class FracForecaster(Calibration, Forecaster, Inspection):
     season_lengths : "auto" (those that the calendar implies and the history shows three times; where it has
         none, as with integers, those after which the values repeat), an int, a tuple, or () for none, in
         steps.
+    penalty : strength of the prior of the linear path, as the number of observations that outweigh it;
+        "auto" chooses.
+    anchor : what to lean on: the "centre" of a series, its "last" value, a profile of its "season"; "auto"
+        chooses.
     width : features of a row in the network, a multiple of 2 * n_heads.
     n_layers : FRAC layers; 0 leaves the linear path alone.
     n_heads : plain heads of a layer; each frequency of a season adds one.
@@ -107,6 +111,8 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         n_modes: int = 16,
         timescales: tuple[float, float] = (1.0, 131072.0),
         season_lengths: str | int | tuple[int, ...] = "auto",
+        penalty: str | float = "auto",
+        anchor: str = "auto",
         width: int = 64,
         n_layers: int = 2,
         n_heads: int = 4,
@@ -126,6 +132,8 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         self.n_modes = n_modes
         self.timescales = timescales
         self.season_lengths = season_lengths
+        self.penalty = penalty
+        self.anchor = anchor
         self.width = width
         self.n_layers = n_layers
         self.n_heads = n_heads
@@ -145,7 +153,9 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         check_memory(self.n_modes, self.timescales)
         check_network(self)
         check_calibration(self.calibration)
+        strength = check_penalty(self.penalty)
         self.season_lengths_ = chosen_season_lengths(self.season_lengths, panel, clock)
+        check_anchor(self.anchor, self.season_lengths_)
         memory = linear_memory(
             panel,
             self.horizon,
@@ -153,9 +163,10 @@ class FracForecaster(Calibration, Forecaster, Inspection):
             self.timescales,
             self.season_lengths_,
             self._covariates.n_known,
+            self.anchor,
         )
         pooled = is_pooled("auto", panel, memory)
-        self._path = fit_linear(panel, memory, self.series_ids_, pooled=pooled)
+        self._path = fit_linear(panel, memory, self.series_ids_, pooled=pooled, strength=strength)
         self._calibrate()
         self.device_ = _device(self.device)
         self.network_: FracNetwork | None = None
@@ -215,46 +226,30 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         return state | self._calibrator.empty(state["group"], features)
 
     def _advance(self, state: State, panel: Panel) -> State:
-        return self._in_parts(self._advance_part, state, panel)
-
-    def _moved(self, state: State, panel: Panel) -> State:
-        """`_advance`, where nothing is learned from errors."""
-        return self._in_parts(lambda before, part: self._encoded(before, part)[0], state, panel)
-
-    @staticmethod
-    def _in_parts(advance: Callable[[State, Panel], State], state: State, panel: Panel) -> State:
-        rows = max(1, _ROWS_AT_ONCE // len(panel.values))
+        rows = max(1, ROWS_AT_ONCE // len(panel.values))
         for start in range(0, panel.times.size, rows):
-            state = advance(state, panel.part(start, start + rows))
+            state = self._advance_part(state, panel.part(start, start + rows))
         return state
 
     def _advance_part(self, state: State, panel: Panel) -> State:
+        after, features = self._moved(state, panel)
         if self._calibrator is None:
-            return self._encoded(state, panel)[0]
+            return after
         reading, _ = self._path.unaware(state, panel)
-        after, features = self._encoded(state, panel)
-        return after | self._after_errors(self._calibrator, state, panel, reading, features)
+        return after | self._after_errors(self._calibrator, state, panel, reading, features)[0]
 
-    def _encoded(self, state: State, panel: Panel) -> tuple[State, NDArray[np.floating]]:
-        """The state after the rows of `panel`, and the features (series, rows, width) at each of them."""
+    def _moved(self, state: State, panel: Panel) -> tuple[State, NDArray[np.floating]]:
+        """The state after the rows of `panel`, where nothing is learned from errors, and the features
+        (series, rows, width) at each of them."""
         after, centre, scale = self._path.memory.advance(state, panel)
-        network = self.network_
-        if network is None:
+        if self.network_ is None:
             return after, np.empty((*panel.values.shape, 0))
         u = (panel.values - centre) / scale
-        before = state["time"][0] if np.isfinite(state["time"][0]) else panel.times[0]
-        gap = np.diff(panel.times, prepend=before)
         if panel.times.size == 1:
-            after |= encode_row(network, state, u[:, 0], panel.times, gap, panel.covariates[:, 0])
+            gap, covariates = _gaps(state, panel), panel.covariates[:, 0]
+            after |= encode_row(self.network_, state, u[:, 0], panel.times, gap, covariates)
             return after, after["features"][:, None]
-        with torch.no_grad():
-            features, encoded = network.encode(
-                torch.from_numpy(u),
-                torch.from_numpy(panel.times).expand(u.shape),
-                torch.from_numpy(gap).expand(u.shape),
-                as_state(state, self.n_layers, network.encoder.nothing.dtype),
-                torch.from_numpy(panel.covariates),
-            )
+        features, encoded = self._encoded(self.network_, state, panel, u)
         return after | as_arrays(encoded), features.numpy()
 
     def _moves(
@@ -265,11 +260,60 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         shift, below, above = due_row(self.network_, due.features, calibrator.leads, known)
         return shift, np.exp(below), np.exp(above)
 
+    def _encoded(
+        self, network: FracNetwork, state: State, panel: Panel, u: NDArray[np.float64]
+    ) -> tuple[torch.Tensor, EncoderState]:
+        """Features (series, rows, width) of `panel`, standardised values `u`, and the state after it."""
+        with torch.no_grad():
+            return network.encode(
+                torch.from_numpy(u),
+                torch.from_numpy(panel.times).expand(u.shape),
+                torch.from_numpy(_gaps(state, panel)).expand(u.shape),
+                as_state(state, self.n_layers, network.encoder.nothing.dtype),
+                torch.from_numpy(panel.covariates),
+            )
+
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
-        return extended(self._read, self._moved, state, self.horizon, horizon, quantiles)
+        def moved(before: State, panel: Panel) -> State:
+            return self._moved(before, panel)[0]
+
+        return extended(self._read, moved, state, self.horizon, horizon, quantiles)
+
+    def _roll(
+        self,
+        state: State,
+        panel: Panel,
+        origins: NDArray[np.int64],
+        ahead: Ahead,
+        horizon: int,
+        quantiles: NDArray[np.float64],
+    ) -> Iterator[Forecast]:
+        if horizon > self.horizon:  # paths move a state from each origin
+            return super()._roll(state, panel, origins, ahead, horizon, quantiles)
+        return passed(self._read, self._run, state, panel, origins, ahead, horizon, quantiles)
+
+    def _run(
+        self, state: State, panel: Panel, rows: NDArray[np.int64], ahead: NDArray[np.float64]
+    ) -> tuple[Forecast, State]:
+        reading, centre, scale, after = self._path.passed(state, panel, rows, ahead)
+        seen: State = {"group": state["group"].repeat(rows.size)}
+        features: NDArray[np.floating] = np.empty((*panel.values.shape, 0))
+        if self.network_ is not None:
+            tokens, encoded = self._encoded(self.network_, state, panel, (panel.values - centre) / scale)
+            features, after = tokens.numpy(), after | as_arrays(encoded)
+            seen["features"] = features[:, rows].reshape(-1, features.shape[-1])
+            seen["ahead"] = ahead.reshape(len(seen["group"]), *ahead.shape[2:])
+        if self._calibrator is not None:
+            unaware, _ = self._path.unaware(state, panel)
+            kept, told = self._after_errors(self._calibrator, state, panel, unaware, features, rows)
+            after, seen = after | kept, seen | told
+        return self._told(reading, seen), after
 
     def _read(self, state: State) -> Forecast:
-        leads, centre, scale = self._path.read(state)
+        return self._told(self._path.read(state), state)
+
+    def _told(self, reading: Reading, state: State) -> Forecast:
+        leads, centre, scale = reading
         errors = self._errors(state)
         moved = errors
         if self.network_ is not None:
@@ -298,6 +342,12 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         if self.network_ is None:
             return np.zeros(lags.size)
         return network_response(self.network_, self._path.memory.scaler, self._rows, lags, lead)
+
+
+def _gaps(state: State, panel: Panel) -> NDArray[np.float64]:
+    """Steps to each row of `panel` from the one before, the first from the time of `state`."""
+    before = state["time"][0] if np.isfinite(state["time"][0]) else panel.times[0]
+    return np.diff(panel.times, prepend=before)
 
 
 def _device(asked: str) -> str:

@@ -36,7 +36,7 @@ class Request:
     ----------
     point : "median" or "mean".
     levels : (k,), ascending quantile levels of the columns after the point.
-    suffixes : (k,), what their names end in.
+    suffixes : (k,), what their names end in; empty for one that is looked at and not told.
     """
 
     point: str

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from fracts.checks import FitWarning, group_of
 from fracts.cuts import FOLDS, Cuts
-from fracts.folds import MIN_HELD_OUT, FoldMoments, choose, groups_of, held_out_counts, origins
+from fracts.folds import MIN_HELD_OUT, PENALTIES, FoldMoments, choose, groups_of, held_out_counts, origins
 from fracts.forecasts import QUANTILES
 from fracts.recall import LinearMemory
 from fracts.records import record
@@ -38,6 +38,15 @@ class Reading(NamedTuple):
     leads: Array  # (series, ..., horizon)
     centre: Array  # (series, ...)
     scale: Array  # (series, ...)
+
+
+class Pass(NamedTuple):
+    """What the linear path says at some rows of a panel, and what it knows after all of them."""
+
+    reading: Reading  # at those rows, as though each were a series
+    centre: Array  # (series, rows), at all rows
+    scale: Array
+    state: State
 
 
 @record
@@ -79,22 +88,33 @@ class LinearPath:
         leads = _leads(features, anchors[0], ahead[0], self.coefficients, state["group"])
         return Reading(leads, centre, scale)
 
-    def readings(self, state: State, panel: Panel) -> Reading:
-        """What the path says after each row of `panel`: leads (series, time, horizon)."""
-        blocks = []
-        for w in self.memory.walk(state, panel):
-            leads = _leads(w.features, w.anchors[0], w.ahead[0], self.coefficients, state["group"])
-            blocks.append(Reading(leads, w.centre, w.scale))
-        return Reading(*(np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)))
+    def passed(self, state: State, panel: Panel, rows: NDArray[np.int64], ahead: Array) -> Pass:
+        """What the path says after each of `rows` of `panel`, ascending.
+
+        ahead: (series, len(rows), horizon, known), covariates known in advance after each of them.
+        """
+        n_series, n_rows = panel.values.shape
+        told = np.zeros((n_series, n_rows, *ahead.shape[2:]))
+        told[:, rows] = ahead
+        leads, spreads = [np.empty((n_series, 0, self.memory.horizon))], []
+        for w in self.memory.walk(state, panel, told):
+            at = rows[(rows >= w.rows.start) & (rows < w.rows.stop)] - w.rows.start
+            seen = w.features[:, at], w.anchors[0][:, at], w.ahead[0][:, at]
+            leads.append(_leads(*seen, self.coefficients, state["group"]))
+            spreads.append((w.centre, w.scale))
+            state = w.state
+        centre, scale = (np.concatenate(parts, axis=1) for parts in zip(*spreads, strict=True))
+        said = np.concatenate(leads, axis=1).reshape(-1, self.memory.horizon)
+        return Pass(Reading(said, centre[:, rows].ravel(), scale[:, rows].ravel()), centre, scale, state)
 
     def unaware(self, state: State, panel: Panel) -> tuple[Reading, State]:
-        """`readings` with nothing known ahead, and the state after the last row."""
-        shape = *panel.values.shape, self.memory.horizon, self.memory.covariates.n_known
-        blocks = []
-        for w in self.memory.walk(state, panel, np.broadcast_to(0.0, shape)):
-            leads = _leads(w.features, w.anchors[0], w.ahead[0], self.coefficients, state["group"])
-            blocks.append(Reading(leads, w.centre, w.scale))
-        return Reading(*(np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True))), w.state
+        """What the path says after each row of `panel` with nothing known ahead, leads (series, rows,
+        horizon), and the state after the last."""
+        n_series, n_rows = panel.values.shape
+        nothing = np.zeros((n_series, n_rows, self.memory.horizon, self.memory.covariates.n_known))
+        said = self.passed(state, panel, np.arange(n_rows), nothing)
+        leads = said.reading.leads.reshape(n_series, n_rows, -1)
+        return Reading(leads, said.centre, said.scale), said.state
 
     def known_part(self, covariates: Array, group: NDArray[np.int64], leads: NDArray[np.int64]) -> Array:
         """What `covariates` (series, known), known in advance, add to each of `leads`: (series, leads)."""
@@ -155,9 +175,12 @@ def is_pooled(pooled: str | bool, panel: Panel, memory: LinearMemory) -> bool:
     return len(panel.values) == 1 or shortest < _ROWS_A_FEATURE * size
 
 
-def fit_linear(panel: Panel, memory: LinearMemory, ids: Sequence[Any], *, pooled: bool) -> LinearPath:
+def fit_linear(
+    panel: Panel, memory: LinearMemory, ids: Sequence[Any], *, pooled: bool, strength: float | None = None
+) -> LinearPath:
     """Choose penalty and anchor by rolling origins, solve on all origins, keep the held-out errors.
 
+    strength: of the penalty, None to choose it.
     Warns (FitWarning) where the history is too short for a single held-out forecast.
     """
     n_groups, values = 1 if pooled else len(panel.values), (~np.isnan(panel.values)).sum(1)
@@ -174,7 +197,11 @@ def fit_linear(panel: Panel, memory: LinearMemory, ids: Sequence[Any], *, pooled
         shares = [panel] if pooled else _shares(panel, memory)
         tried = np.flatnonzero(counts >= MIN_HELD_OUT)
         spread = np.linspace(0, tried.size - 1, min(tried.size, _CHOOSING_LEADS)).astype(int)
-        anchor, penalty = choose(memory, shares, tried[spread], pooled) if tried.size else UNTRIED
+        penalties = _of_strength(PENALTIES, strength)
+        if tried.size:
+            anchor, penalty = choose(memory, shares, tried[spread], pooled, penalties)
+        else:
+            anchor, (penalty,) = UNTRIED[0], _of_strength([UNTRIED[1]], strength)
         memory = memory.leaning_on(anchor)
         leads = np.arange(memory.horizon)
         in_parts = holes or memory.covariates.n_known
@@ -183,6 +210,13 @@ def fit_linear(panel: Panel, memory: LinearMemory, ids: Sequence[Any], *, pooled
         coefficients, held_out, errors = (np.concatenate(parts) for parts in zip(*solved, strict=True))
     seen = values.sum(keepdims=True) if pooled else values
     return LinearPath(memory, coefficients, held_out, errors, penalty, tuple(ids), seen)
+
+
+def _of_strength(penalties: Sequence[Penalty], strength: float | None) -> list[Penalty]:
+    """The `penalties` with another `strength`, or as they are for None."""
+    if strength is None:
+        return list(penalties)
+    return list(dict.fromkeys(penalty._replace(strength=strength) for penalty in penalties))
 
 
 def _leads(

@@ -90,10 +90,10 @@ def head_row(
     horizon, known), where covariates are known in advance.
     """
     head = _mirrored(network).head
-    outputs = _linear(head.out, features).reshape(len(features), 3, -1)
+    outputs = _linear(head.out, features).reshape(-1, 3, errors.shape[1])
     if ahead is not None and ahead.shape[-1]:
         traits = _silu(_linear(head.traits, ahead.astype(features.dtype)))
-        weights = _linear(head.weigh, features).reshape(len(features), 3, -1)
+        weights = _linear(head.weigh, features).reshape(-1, 3, traits.shape[-1])
         outputs = outputs + weights @ traits.swapaxes(-1, -2)
     shift, below, above = outputs.astype(np.float64)[..., None].swapaxes(0, 1)  # (batch, horizon, 1) each
     centre = errors[..., head.median, None]

@@ -1,7 +1,7 @@
-"""Pictures of what a model remembers: its kernel and its spectrum on log axes, beside the pure law.
+"""Pictures of what a model remembers, of how several do beside each other, and of a search.
 
-One idea: on log axes a power law is a straight line, so a look tells how far the memory follows one and where
-it stops. Each function draws on matplotlib axes and returns them.
+One idea: on log axes a power law is a straight line, so a look at a kernel or a spectrum tells how far the
+memory follows one and where it stops. Each function draws on matplotlib axes and returns them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from fracts.axes import new_axes
+from fracts.comparison import Comparison
 from fracts.inspection import Inspection
 from fracts.projection import fractional_weights
+from fracts.search_plots import plot_search_history as plot_search_history
+from fracts.search_plots import plot_search_importance as plot_search_importance
+from fracts.search_plots import plot_timescale_map as plot_timescale_map
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,6 +31,7 @@ _LAGS = np.unique(np.geomspace(1, 1000, 60).astype(np.int64))
 _SEASONS = 10  # of each length, among the lags
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito (2008)
 _DEEPEST = 1e-5  # of the largest weight: how far down an axis goes
+_DOUBT = 0.05  # p-value above which a model is not told apart from the best
 
 
 def plot_memory_kernel(model: Inspection, lags: ArrayLike | None = None, ax: Axes | None = None) -> Axes:
@@ -58,7 +64,7 @@ def plot_memory_kernel(model: Inspection, lags: ArrayLike | None = None, ax: Axe
     'lag (steps)'
     """
     table = model.memory_kernel(_lags(model) if lags is None else lags)
-    ax = ax or _new_axes()
+    ax = ax or new_axes()
     for name, kernel, color in _by_series(table):
         lag = kernel["lag"].to_numpy()
         d, error = model.memory_exponent(name)
@@ -96,7 +102,7 @@ def plot_memory_spectrum(model: Inspection, ax: Axes | None = None) -> Axes:
     'timescale (steps)'
     """
     table = model.memory_spectrum()
-    ax = ax or _new_axes()
+    ax = ax or new_axes()
     for name, modes, color in _by_series(table[table["timescale"] > 0]):
         plain = np.isinf(modes["period"].to_numpy())
         timescale, weight = modes["timescale"].to_numpy(), modes["weight"].to_numpy()
@@ -107,6 +113,42 @@ def plot_memory_spectrum(model: Inspection, ax: Axes | None = None) -> Axes:
         law = _spectral_law(timescale[plain], d)
         _draw_law(ax, timescale[plain], law, color, _label(name, f"law of d = {d:.2f}"))
     return _finished(ax, "timescale (steps)", "weight of a mode of unit gain", "lower left", _n_series(table))
+
+
+def plot_comparison(comparison: Comparison, ax: Axes | None = None) -> Axes:
+    """The MASE of each model, the best at the top, over that of each series.
+
+    Parameters
+    ----------
+    comparison : what `fracts.compare` gave.
+    ax : axes to draw on; None makes new ones.
+
+    Returns
+    -------
+    The axes. A grey dot is a series, a large dot the mean over series: filled where the test of Diebold and
+    Mariano tells the model from the best (p below 0.05), and for the best itself.
+
+    Examples
+    --------
+    >>> from fracts import Mean, Naive, compare
+    >>> y = np.random.default_rng(0).normal(size=60).cumsum()
+    >>> plot_comparison(compare({"last": Naive(1), "mean": Mean(1)}, y, start=40)).get_xlabel()
+    'MASE'
+    """
+    table, each = comparison.table(), comparison.table("series")["mase"]
+    ax = ax or new_axes()
+    doubts = table["dm_p"] > _DOUBT
+    for row, name in enumerate(table.index.tolist()):
+        of_series = each.xs(name, level="model").to_numpy()
+        if of_series.size > 1:
+            ax.plot(of_series, np.full(of_series.size, row), "o", color="0.7", markersize=3)
+        style: Literal["none", "full"] = "none" if doubts[name] else "full"
+        ax.plot(table["mase"][name], row, "o", color=_COLORS[0], markersize=8, fillstyle=style)
+    ax.set(xlabel="MASE", yticks=np.arange(len(table)), yticklabels=list(table.index))
+    ax.set_ylim(len(table) - 0.5, -0.5)
+    if doubts.any():
+        ax.set_title("hollow: not told apart from the best", fontsize="small", loc="right")
+    return ax
 
 
 def _lags(model: Inspection) -> NDArray[np.int64]:
@@ -174,9 +216,3 @@ def _finished(ax: Axes, x: str, y: str, free: Literal["upper right", "lower left
 def _is_negative(line: Line2D) -> bool:
     marked = line.get_fillstyle() == "none" or line.get_linestyle() == "--"
     return marked and not np.isnan(np.asarray(line.get_ydata(), dtype=np.float64)).all()
-
-
-def _new_axes() -> Axes:
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(layout="constrained")[1]

@@ -144,11 +144,11 @@ class LinearMemory:
 
     def _known_ahead(self, panel: Panel, rows: slice) -> Array:
         """Covariates known in advance after the rows of `panel`: (series, rows, horizon, known)."""
-        n_known, times = self.covariates.n_known, panel.times
+        n_known = self.covariates.n_known
         if not n_known:
             return np.empty((len(panel.values), rows.stop - rows.start, self.horizon, 0))
-        until = int(np.searchsorted(times, times[rows.stop - 1] + self.horizon + 1))
-        ahead = panel.part(rows.start, until).covariates_ahead(self.horizon, n_known)
+        near = panel.reaching(rows.start, rows.stop, self.horizon)
+        ahead = near.covariates_ahead(self.horizon, n_known)
         return ahead[:, : rows.stop - rows.start]
 
     def _block(self, state: State, part: Panel, steps: Array) -> tuple[Complex, Array, State]:
@@ -187,15 +187,19 @@ def linear_memory(
     timescales: tuple[float, float],
     season_lengths: Sequence[int],
     n_known: int = 0,
+    anchor: str = "auto",
 ) -> LinearMemory:
     """The memory for `panel`: modes on the grid of `timescales`, at the frequencies that stand out in it.
 
-    n_known: of its covariates, the first ones, that are known in advance.
+    n_known: of its covariates, the first ones, that are known in advance.  anchor: the kind to lean on,
+    "centre", "last" or "season", or "auto" for all.
     """
     finite = mode_timescales(*timescales, n_modes)[:-1]  # a raw accumulator would have no unit gain
     frequencies = strongest_frequencies(panel.values, panel.times, season_lengths, MAX_FREQUENCIES)
-    seasonal = (SeasonSlots(*pair) for pair in product(season_lengths, (0.0, PROFILE_MEMORY)))
-    anchors = (None, SeasonSlots(1), *seasonal)
+    seasonal = tuple(SeasonSlots(*pair) for pair in product(season_lengths, (0.0, PROFILE_MEMORY)))
+    kinds: dict[str, tuple[SeasonSlots | None, ...]]
+    kinds = {"centre": (None,), "last": (SeasonSlots(1),), "season": seasonal}
+    anchors = kinds.get(anchor) or sum(kinds.values(), ())
     spread = np.unique(np.linspace(0, finite.size - 1, N_MODES + 2).astype(int)[1:-1])
     covariates = CovariateMemory(panel.covariates.shape[-1], n_known, finite[spread], anchors, horizon)
     return LinearMemory(ModeBank(finite, frequencies), Scaler(timescales[1]), anchors, horizon, covariates)

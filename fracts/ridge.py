@@ -1,5 +1,6 @@
 """`FracRidge`: linear forecasts from a bank of fractional memories, fitted in closed form."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -7,10 +8,11 @@ from numpy.typing import NDArray
 
 from fracts.base import Forecaster
 from fracts.calibration import Calibration
-from fracts.checks import check_calibration, check_memory, check_pooled
+from fracts.checks import check_anchor, check_calibration, check_memory, check_penalty, check_pooled
 from fracts.forecasts import Forecast
 from fracts.inspection import Inspection
-from fracts.linear import fit_linear, is_pooled
+from fracts.linear import Reading, fit_linear, is_pooled
+from fracts.passes import Ahead, passed
 from fracts.paths import extended
 from fracts.recall import linear_memory
 from fracts.seasons import chosen_season_lengths
@@ -38,6 +40,9 @@ class FracRidge(Calibration, Forecaster, Inspection):
         steps.
     pooled : True: one set of coefficients for all series; False: one for each; "auto": one for each where all
         are long enough.
+    penalty : strength of the prior, as the number of observations that outweigh it; "auto" chooses.
+    anchor : what to lean on: the "centre" of a series, its "last" value, a profile of its "season"; "auto"
+        chooses.
     calibration : "held-out": intervals are as wide as held-out errors ask for; "adaptive": they start there
         and learn from every value that `update`, `learn_one` and `learn_many` bring, each series for itself,
         by a conformal tracker of quantiles (`fracts.conformal`). `apply` learns along the history it is
@@ -73,6 +78,8 @@ class FracRidge(Calibration, Forecaster, Inspection):
         timescales: tuple[float, float] = (1.0, 131072.0),
         season_lengths: str | int | tuple[int, ...] = "auto",
         pooled: str | bool = "auto",
+        penalty: str | float = "auto",
+        anchor: str = "auto",
         calibration: str = "held-out",
         past_only: tuple[Any, ...] = (),
         lower: float | None = None,
@@ -83,6 +90,8 @@ class FracRidge(Calibration, Forecaster, Inspection):
         self.timescales = timescales
         self.season_lengths = season_lengths
         self.pooled = pooled
+        self.penalty = penalty
+        self.anchor = anchor
         self.calibration = calibration
         self.past_only = past_only
         self.lower = lower
@@ -92,7 +101,9 @@ class FracRidge(Calibration, Forecaster, Inspection):
         check_memory(self.n_modes, self.timescales)
         check_pooled(self.pooled)
         check_calibration(self.calibration)
+        strength = check_penalty(self.penalty)
         self.season_lengths_ = chosen_season_lengths(self.season_lengths, panel, clock)
+        check_anchor(self.anchor, self.season_lengths_)
         memory = linear_memory(
             panel,
             self.horizon,
@@ -100,9 +111,11 @@ class FracRidge(Calibration, Forecaster, Inspection):
             self.timescales,
             self.season_lengths_,
             self._covariates.n_known,
+            self.anchor,
         )
         self.pooled_ = is_pooled(self.pooled, panel, memory)
-        self._path = fit_linear(panel, memory, self.series_ids_, pooled=self.pooled_)
+        ids = self.series_ids_
+        self._path = fit_linear(panel, memory, ids, pooled=self.pooled_, strength=strength)
         self.penalty_ = self._path.penalty
         self._calibrate()
 
@@ -115,13 +128,41 @@ class FracRidge(Calibration, Forecaster, Inspection):
             return self._path.advance(state, panel)
         reading, after = self._path.unaware(state, panel)
         no_features = np.empty((*panel.values.shape, 0))
-        return after | self._after_errors(self._calibrator, state, panel, reading, no_features)
+        return after | self._after_errors(self._calibrator, state, panel, reading, no_features)[0]
 
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
         return extended(self._read, self._path.advance, state, self.horizon, horizon, quantiles)
 
+    def _roll(
+        self,
+        state: State,
+        panel: Panel,
+        origins: NDArray[np.int64],
+        ahead: Ahead,
+        horizon: int,
+        quantiles: NDArray[np.float64],
+    ) -> Iterator[Forecast]:
+        if horizon > self.horizon:  # paths move a state from each origin
+            return super()._roll(state, panel, origins, ahead, horizon, quantiles)
+        return passed(self._read, self._run, state, panel, origins, ahead, horizon, quantiles)
+
+    def _run(
+        self, state: State, panel: Panel, rows: NDArray[np.int64], ahead: NDArray[np.float64]
+    ) -> tuple[Forecast, State]:
+        reading, _, _, after = self._path.passed(state, panel, rows, ahead)
+        seen: State = {"group": state["group"].repeat(rows.size)}
+        if self._calibrator is not None:
+            unaware, _ = self._path.unaware(state, panel)
+            no_features = np.empty((*panel.values.shape, 0))
+            kept, told = self._after_errors(self._calibrator, state, panel, unaware, no_features, rows)
+            after, seen = after | kept, seen | told
+        return self._told(reading, seen), after
+
     def _read(self, state: State) -> Forecast:
-        leads, centre, scale = self._path.read(state)
+        return self._told(self._path.read(state), state)
+
+    def _told(self, reading: Reading, state: State) -> Forecast:
+        leads, centre, scale = reading
         mean = centre[:, None] + scale[:, None] * leads
         return Forecast(mean, mean[..., None] + scale[:, None, None] * self._errors(state))
 

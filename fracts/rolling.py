@@ -1,16 +1,15 @@
 """Rolling origins: what models would have forecast, row by row, had they stood there.
 
-One idea: a model fitted once has its state carried on over the rows that follow, once, and forecasts on the
-way; fitting anew begins another such walk. The forecasts come by in batches and are summed into scores or
-gathered into a frame, so scores need no more memory for a million origins than for one.
+One idea: a model fitted once is carried over the rows that follow in one pass, which says the forecast from
+every row on the way; fitting anew begins another pass. The forecasts come by in batches and are summed into
+scores or gathered into a frame, so scores need no more memory for a million origins than for one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import islice
-from typing import Any, NamedTuple
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,19 +18,17 @@ from sklearn.base import clone
 
 from fracts.base import Forecaster
 from fracts.checks import check_positive_integer
-from fracts.forecasts import Forecast, Request, request
+from fracts.forecasts import Request, request
 from fracts.names import Names
 from fracts.reading import read
 from fracts.rolling_checks import check_cutoffs, check_refit
+from fracts.rolling_sums import Batch, Sums
 from fracts.scores import naive_scale
-from fracts.scoring import Continuation
 from fracts.series import Panel
 from fracts.timeline import learn_clock
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-_ORIGINS_AT_ONCE = 256
 
 
 def backtest(
@@ -89,6 +86,23 @@ def backtest(
     0      load  2024-04  2024-03  4.0   2.0   2.0
     1      load  2024-05  2024-04  6.0   4.0   2.5
     """
+    wanted = request(level, quantiles, point)
+    return planned(models, y, X, horizon, start, n_windows, step, refit, window, wanted)
+
+
+def planned(
+    models: Any,
+    y: Any,
+    X: Any,
+    horizon: int | None,
+    start: Any,
+    n_windows: int | None,
+    step: int,
+    refit: bool | int,
+    window: int | None,
+    wanted: Request,
+) -> Backtest:
+    """`backtest` of what is `wanted`."""
     named = _named(models)
     steps = _horizon(named, horizon)
     reading = read(y, Names())
@@ -105,9 +119,7 @@ def backtest(
     if X is not None and not reading.layout.labelled:
         X = pd.DataFrame(X, index=index[: len(X)])
     rows = None if window is None else check_positive_integer(window, "window")
-    return Backtest(
-        named, table, ids, times, X, steps, cutoffs, every, rows, request(level, quantiles, point)
-    )
+    return Backtest(named, table, ids, times, X, steps, cutoffs, every, rows, wanted)
 
 
 class Backtest:
@@ -136,7 +148,8 @@ class Backtest:
             window,
         )
         self._wanted = wanted
-        self._sums: dict[str, _Sums] = {}
+        self.seconds: dict[str, tuple[float, float]] = {}
+        self._sums: dict[str, Sums] = {}
 
     def frame(self) -> pd.DataFrame:
         """All forecasts, a row for each series, origin and lead.
@@ -160,12 +173,13 @@ class Backtest:
         1         0   3       1  4.0    3.0          3.0          3.0
         """
         columns: dict[str, Any] = {}
+        named = [0, *(1 + at for at, suffix in enumerate(self._wanted.suffixes) if suffix)]
         for name in self.models:
-            batches = list(self._batches(name))
+            batches = [b._replace(table=b.table[..., named]) for b in self.batches(name)]
             if not columns:
                 columns = self._keys(batches)
-            told = np.concatenate([b.table for b in batches], axis=1)  # (series, origins, horizon, 1 + k)
-            for at, suffix in enumerate(("", *self._wanted.suffixes)):
+            told = np.concatenate([b.table for b in batches], axis=1)  # (series, origins, horizon, named)
+            for at, suffix in enumerate(("", *filter(None, self._wanted.suffixes))):
                 columns[f"{name}{suffix}"] = told[..., at].swapaxes(0, 1).ravel()
         return pd.DataFrame(columns)
 
@@ -179,8 +193,9 @@ class Backtest:
         Returns
         -------
         DataFrame with the columns `mae` and `rmse` (units of the series), `mase` and `rmsse` (in units of the
-        mean absolute, and root mean square, step of the history before the first forecast), `coverage-90`
-        for each level and `pinball_0.1` for each quantile: of each series over its origins and leads, mean
+        mean absolute, and root mean square, step of the history before the first forecast), `smape` (mean of
+        |error| / (|y| + |forecast|), 0 to 1), `coverage-90` and `width-90` (in units of the mean absolute
+        step) for each level, `pinball_0.1` for each quantile: of each series over its origins and leads, mean
         over series. A series without a value, or whose history never moved, is left out where it must be.
 
         Raises
@@ -198,11 +213,10 @@ class Backtest:
             raise ValueError(f"by must be None, 'series' or 'lead', got {by!r}.")
         for name in self.models:
             if name not in self._sums:
-                for _ in self._batches(name):
+                for _ in self.batches(name):
                     pass
-        history = self._table.to_numpy()[: self.cutoffs[0] + 1].T
-        steps = [np.array([naive_scale(row, power) for row in history]) for power in (1, 2)]
-        told = {name: self._sums[name].means(by, *steps) for name in self.models}
+        scales = self.naive_scales(1), self.naive_scales(2)
+        told = {name: self._sums[name].means(by, *scales) for name in self.models}
         groups: dict[str | None, Any] = {
             None: None,
             "series": pd.Index(self._ids, name="unique_id"),
@@ -212,56 +226,63 @@ class Backtest:
             return pd.DataFrame({name: means.loc[0] for name, means in told.items()}).T.rename_axis("model")
         return pd.concat({name: means.set_axis(groups[by]) for name, means in told.items()}, names=["model"])
 
-    def _batches(self, name: str) -> Iterator[_Batch]:
-        """All forecasts of a model, which are summed up once all have come by."""
-        sums = _Sums.empty(self._table.shape[1], self.horizon, self._wanted)
+    @property
+    def overlap(self) -> int:
+        """How many forecasts in a row, at most, share a time: the horizon, in origins."""
+        times = self._times[self.cutoffs]
+        return int((np.searchsorted(times, times + self.horizon) - np.arange(times.size)).max())
+
+    def naive_scales(self, power: int) -> Array:
+        """(series,): the mean |step| ** `power` of the history before the first forecast."""
+        history = self._table.to_numpy()[: self.cutoffs[0] + 1].T
+        return np.array([naive_scale(row, power) for row in history])
+
+    def batches(self, name: str) -> Iterator[Batch]:
+        """All forecasts of a model, which are summed up, and timed, once all have come by."""
+        sums, seconds = Sums(self._wanted), {"fit": 0.0, "all": 0.0}
         every = self._every or len(self.cutoffs)
         for first in range(0, len(self.cutoffs), every):
             cutoffs = self.cutoffs[first : first + every]
             try:
-                for batch in self._segment(self.models[name], cutoffs):
+                for batch in _timed(self._segment(self.models[name], cutoffs, seconds), seconds):
                     sums.add(batch)
                     yield batch
             except (TypeError, ValueError) as error:
                 error.add_note(f"In the backtest of {name!r}, fitted up to {self._table.index[cutoffs[0]]}.")
                 raise
-        self._sums[name] = sums
+        self._sums[name], self.seconds[name] = sums, (seconds["fit"], seconds["all"] - seconds["fit"])
 
-    def _segment(self, model: Forecaster, cutoffs: Ints) -> Iterator[_Batch]:
+    def _segment(self, model: Forecaster, cutoffs: Ints, seconds: dict[str, float]) -> Iterator[Batch]:
         """Forecasts from the rows `cutoffs` of a copy fitted up to the first of them."""
         fitted_to = int(cutoffs[0])
         begin = 0 if self._window is None else max(0, fitted_to + 1 - self._window)
-        fitted = clone(model).fit(self._table.iloc[begin : fitted_to + 1], self._X)
+        history, now = self._table.iloc[begin : fitted_to + 1], perf_counter()
+        fitted = clone(model).fit(history, self._X)
+        seconds["fit"] += perf_counter() - now
         until = np.searchsorted(self._times, self._times[cutoffs[-1]] + self.horizon + 1)
         future = fitted._continuation(self._table.iloc[fitted_to + 1 : until], self._X)
-        now = fitted._clock.times(fitted._counts[:1])
         truth = Panel(
             np.pad(future.values, ((0, 0), (1, 0)), constant_values=np.nan),
-            np.append(now, future.panel.times),
+            np.append(fitted._clock.times(fitted._counts[:1]), future.panel.times),
         )
         counts = fitted._clock.counts(self._table.index[cutoffs])
-        forecasts = self._walk(fitted, future, cutoffs - fitted_to, counts)
-        for start in range(0, len(cutoffs), _ORIGINS_AT_ONCE):
-            here = slice(start, start + _ORIGINS_AT_ONCE)
-            told = list(islice(forecasts, len(cutoffs[here])))
-            joined = Forecast(np.stack([f.mean for f in told], 1), np.stack([f.quantiles for f in told], 1))
+        ahead, start = fitted._ahead_of(self._X, self.horizon, counts), 0
+        for forecast in fitted._answers(
+            fitted._state,
+            future.panel,
+            cutoffs - fitted_to,
+            ahead,
+            self.horizon,
+            self._wanted.asked,
+            mean=self._wanted.point == "mean",
+        ):
+            here = slice(start, start + forecast.mean.shape[1])
             due = fitted._clock.future(counts[here], self.horizon)
             true = _truth(truth, cutoffs[here] - fitted_to, self.horizon)
-            yield _Batch(cutoffs[here], due, true, self._wanted.table(joined))
+            yield Batch(cutoffs[here], due, true, self._wanted.table(forecast))
+            start = here.stop
 
-    def _walk(
-        self, fitted: Forecaster, future: Continuation, origins: Ints, counts: Ints
-    ) -> Iterator[Forecast]:
-        """The forecast from each of `origins`, numbers of rows of `future` gone by; counts: their stamps'."""
-        state, gone = fitted._state, 0
-        for origin, count in zip(origins.tolist(), counts, strict=True):
-            if origin > gone:
-                state, gone = fitted._advance(state, future.panel.part(gone, origin)), origin
-            ahead = fitted._ahead(self._X, self.horizon, np.full(len(fitted._counts), count))
-            mean = self._wanted.point == "mean"
-            yield fitted._answer(state | {"ahead": ahead}, self.horizon, self._wanted.asked, mean=mean)
-
-    def _keys(self, batches: list[_Batch]) -> dict[str, Any]:
+    def _keys(self, batches: list[Batch]) -> dict[str, Any]:
         ids, leads = self._ids, self.horizon
         cutoffs = np.concatenate([b.cutoffs for b in batches])
         due = batches[0].due.append([b.due for b in batches[1:]])
@@ -277,74 +298,21 @@ class Backtest:
         }
 
 
-class _Batch(NamedTuple):
-    """Forecasts of one model from some origins."""
-
-    cutoffs: Ints  # (origins,), rows
-    due: pd.Index[Any]  # (origins * horizon,), stamps
-    truth: Array  # (series, origins, horizon)
-    table: Array  # (series, origins, horizon, 1 + k)
-
-
-@dataclass
-class _Sums:
-    """Sums over origins, (series, horizon) each, and what the columns after the point are."""
-
-    count: Array
-    absolute: Array
-    square: Array
-    others: dict[str, Array]  # the share inside each interval, the loss of each quantile
-    wanted: Request
-
-    @classmethod
-    def empty(cls, n_series: int, horizon: int, wanted: Request) -> _Sums:
-        zero = np.zeros((n_series, horizon))
-        others = {name: zero.copy() for name, _ in _columns(wanted)}
-        return cls(zero, zero.copy(), zero.copy(), others, wanted)
-
-    def add(self, batch: _Batch) -> None:
-        error = batch.truth - batch.table[..., 0]
-        known = ~np.isnan(error)
-        self.count += known.sum(1)
-        self.absolute += np.abs(error).sum(1, where=known)
-        self.square += (error**2).sum(1, where=known)
-        for name, at in _columns(self.wanted):
-            below = batch.truth - batch.table[..., 1 + at]
-            if name.startswith("pinball"):
-                quantile = self.wanted.levels[at]
-                lost = np.maximum(quantile * below, (quantile - 1) * below)
-            else:
-                lost = (below >= 0) & (batch.truth <= batch.table[..., -1 - at])
-            self.others[name] += lost.sum(1, where=known)
-
-    def means(self, by: str | None, step: Array, square_step: Array) -> pd.DataFrame:
-        """Scores in the groups of `by`, a row each."""
-
-        def whole(sums: Array) -> Array:
-            return sums if by == "lead" else sums.sum(1, keepdims=True)
-
-        count = whole(self.count)
-        count = np.where(count > 0, count, np.nan)
-        step, square_step = (np.where(s > 0, s, np.nan)[:, None] for s in (step, square_step))
-        mae, mse = whole(self.absolute) / count, whole(self.square) / count
-        told = {"mae": mae, "rmse": np.sqrt(mse), "mase": mae / step, "rmsse": np.sqrt(mse / square_step)}
-        told |= {name: whole(sums) / count for name, sums in self.others.items()}
-        if by == "series":
-            return pd.DataFrame({name: each[:, 0] for name, each in told.items()})
-        return pd.DataFrame({name: pd.DataFrame(each).mean() for name, each in told.items()})
-
-
-def _columns(wanted: Request) -> list[tuple[str, int]]:
-    """Name of each score beside those of the point, and the place of its quantile, or lower end."""
-    lower = [(f"coverage{s[3:]}", at) for at, s in enumerate(wanted.suffixes) if s.startswith("-lo")]
-    return lower + [(f"pinball_{s[3:]}", at) for at, s in enumerate(wanted.suffixes) if s.startswith("_ql")]
+def _timed(batches: Iterator[Batch], seconds: dict[str, float]) -> Iterator[Batch]:
+    """The batches, their making counted in `seconds`."""
+    while True:
+        now = perf_counter()
+        batch = next(batches, None)
+        seconds["all"] += perf_counter() - now
+        if batch is None:
+            return
+        yield batch
 
 
 def _truth(known: Panel, origins: Ints, horizon: int) -> Array:
     """(series, origins, horizon): the values after the rows `origins` of `known`, NaN for none."""
-    first, last = int(origins[0]), int(origins[-1])
-    until = int(np.searchsorted(known.times, known.times[last] + horizon + 1))
-    return known.part(first, until).ahead(horizon)[:, origins - first]
+    first = int(origins[0])
+    return known.reaching(first, int(origins[-1]) + 1, horizon).ahead(horizon)[:, origins - first]
 
 
 def _named(models: Any) -> dict[str, Forecaster]:

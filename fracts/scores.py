@@ -8,8 +8,11 @@ on the history of fit. True values that are NaN are left out everywhere. Arrays 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtr
 
 
 def naive_scale(y_train: ArrayLike, power: int = 1) -> float:
@@ -99,6 +102,54 @@ def pinball(y_true: ArrayLike, y_pred: ArrayLike, quantile: float) -> float:
     """
     below = _errors(y_true, y_pred)
     return _mean_over_truths(y_true, np.maximum(quantile * below, (quantile - 1) * below))
+
+
+class DieboldMariano(NamedTuple):
+    """A test statistic and its two-sided p-value."""
+
+    statistic: float
+    p: float
+
+
+def diebold_mariano(losses: ArrayLike, others: ArrayLike, overlap: int = 1) -> DieboldMariano:
+    """Whether one forecaster's losses are as large as another's, on average.
+
+    Parameters
+    ----------
+    losses, others : (origins,), of two forecasters from the same origins; an origin with a NaN is left out.
+    overlap : how many forecasts in a row share a time: the horizon, in origins. Differences of losses up to
+        `overlap` - 1 origins apart may be correlated.
+
+    Returns
+    -------
+    The statistic, above 0 where `losses` are the larger, and its p-value by Student's law with one degree of
+    freedom less than origins. Both NaN where all differences are equal, or the origins too few for the
+    overlap.
+
+    Notes
+    -----
+    The test of Diebold and Mariano (1995, Journal of Business and Economic Statistics 13(3)) with the
+    correction for few origins of Harvey, Leybourne and Newbold (1997, International Journal of Forecasting
+    13(2)). Where the sum of autocovariances is not above 0 they are weighed by Bartlett's window instead.
+
+    Examples
+    --------
+    >>> diebold_mariano([3.0, 1.0, 4.0, 2.0], [1.0, 1.5, 2.0, 1.0]).statistic
+    1.9...
+    """
+    difference = np.asarray(losses, dtype=np.float64) - np.asarray(others, dtype=np.float64)
+    difference = difference[~np.isnan(difference)]
+    n, h = difference.size, overlap
+    shrink = (n + 1 - 2 * h + h * (h - 1) / n) / n if n > h else 0.0
+    if shrink <= 0 or np.ptp(difference) == 0:
+        return DieboldMariano(float("nan"), float("nan"))
+    centred = difference - difference.mean()
+    covariances = np.array([centred[lag:] @ centred[: n - lag] for lag in range(h)]) / n
+    variance = covariances[0] + 2 * covariances[1:].sum()
+    if variance <= 0:
+        variance = covariances[0] + 2 * (1 - np.arange(1, h) / h) @ covariances[1:]
+    statistic = float(difference.mean() * np.sqrt(shrink * n / variance))
+    return DieboldMariano(statistic, float(2 * stdtr(n - 1, -abs(statistic))))
 
 
 def _errors(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.float64]:

@@ -1,18 +1,19 @@
 """Errors of a model over the rows that follow its cutoff, from every origin on the way.
 
 One idea: a continuation is the rows of all series, and for each the first and the last that are new to it.
-Series that stand at the same time are read and moved together.
+Series that stand at the same time are passed over together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fracts.cohorts import cohorts, taken
+from fracts.passes import Ahead
 from fracts.series import Panel, State
 
 Array = NDArray[np.float64]
@@ -33,16 +34,15 @@ class Continuation(NamedTuple):
     counts: Counts
 
 
-class Steps(NamedTuple):
-    """How a model goes over rows: its medians (series, horizon) of a state, and the state after rows."""
+class Medians(NamedTuple):
+    """What a model says on the way over rows."""
 
-    medians: Callable[[State], Array]
-    advance: Callable[[State, Panel], State]
+    told: Callable[[State, Panel, Counts, Ahead], Iterator[Array]]  # (series, origins, horizon) each
     horizon: int
-    n_known: int  # numbers of covariates known in advance, which a state is told as `ahead`
+    n_known: int  # numbers of covariates known in advance
 
 
-def mean_squares(steps: Steps, state: State, rows: Continuation, counts: Counts, times: Array) -> Array:
+def mean_squares(medians: Medians, state: State, rows: Continuation, counts: Counts, times: Array) -> Array:
     """(series,): mean square of truth minus median over all origins and leads; NaN without a truth.
 
     counts, times: (series,), where each stands in `state`.
@@ -55,22 +55,25 @@ def mean_squares(steps: Steps, state: State, rows: Continuation, counts: Counts,
             if stop > start:
                 panel = rows.panel.of(series).part(start, int(stop))
                 truth = rows.values[series, start : int(stop)]
-                errors = _errors(steps, taken(state, series), panel, truth, times[series[:1]])
+                errors = _errors(medians, taken(state, series), panel, truth, times[series[:1]])
                 blank = np.isnan(errors).all(axis=(1, 2))
                 squares[series[~blank]] = np.nanmean(errors[~blank] ** 2, axis=(1, 2))
     return squares
 
 
-def _errors(steps: Steps, state: State, panel: Panel, truth: Array, now: Array) -> Array:
+def _errors(medians: Medians, state: State, panel: Panel, truth: Array, now: Array) -> Array:
     """(series, rows, horizon): truth minus median, from the time `now` (1,) and all rows but the last."""
     known = Panel(
         np.pad(truth, ((0, 0), (1, 0)), constant_values=np.nan),
         np.append(now, panel.times),
         np.pad(panel.covariates, ((0, 0), (1, 0), (0, 0))),
     )
-    ahead = known.covariates_ahead(steps.horizon, steps.n_known)
-    medians = []
-    for row in range(len(panel.times)):
-        medians.append(steps.medians(state | {"ahead": ahead[:, row]}))
-        state = steps.advance(state, panel.part(row, row + 1))
-    return known.ahead(steps.horizon)[:, :-1] - np.stack(medians, axis=1)
+    horizon = medians.horizon
+
+    def ahead(at: Counts) -> Array:
+        near = known.reaching(int(at[0]), int(at[-1]) + 1, horizon)
+        return near.covariates_ahead(horizon, medians.n_known)[:, : len(at)]
+
+    told = list(medians.told(state, panel, np.arange(len(panel.times)), ahead))
+    errors: Array = known.ahead(horizon)[:, :-1] - np.concatenate(told, axis=1)
+    return errors

@@ -46,6 +46,11 @@ class Panel:
         rows = slice(start, stop)
         return Panel(self.values[:, rows], self.times[rows], self.covariates[:, rows])
 
+    def reaching(self, start: int, stop: int, horizon: int) -> Panel:
+        """The rows `start` to `stop`, and those up to `horizon` steps, and a half, after the last of them."""
+        until = np.searchsorted(self.times, self.times[stop - 1] + horizon + 0.5)
+        return self.part(start, int(until))
+
     def of(self, series: NDArray[np.int64]) -> Panel:
         """Some of the series."""
         return Panel(self.values[series], self.times, self.covariates[series])

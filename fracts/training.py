@@ -15,6 +15,7 @@ from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from fracts.epochs import tell
 from fracts.heads import PARTS, pinball
 from fracts.network import FracNetwork
 from fracts.windows import BATCHES_AN_EPOCH, Epoch, RandomWindows, Window
@@ -166,6 +167,7 @@ class _Fitting(lightning.LightningModule):
         if held_out < self.best_loss:
             self.best_loss = held_out
             self.best = {name: w.detach().cpu().clone() for name, w in self.network.state_dict().items()}
+        tell(epoch, held_out)
 
 
 @contextmanager

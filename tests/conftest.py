@@ -1,6 +1,7 @@
 """What tests share: the estimators that every law of the door must hold for, and random network weights."""
 
 import copy
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 import torch
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 from torch import nn
 
 from fracts.base import Forecaster
@@ -31,6 +33,11 @@ from fracts.ridge import FracRidge
 
 settings.register_profile("fracts", deadline=None, max_examples=40, print_blob=True)
 settings.load_profile("fracts")
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # one core each
+    os.environ["OMP_NUM_THREADS"] = "1"  # of processes that tests start
+    threadpool_limits(1)
+    torch.set_num_threads(1)
 
 
 @dataclass(frozen=True)

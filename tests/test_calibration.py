@@ -108,15 +108,15 @@ def test_a_row_dropped_is_a_row_without_a_value(make):
 def test_forecasts_come_due_as_they_were_made(make, covariates, monkeypatch):
     """Medians and measures of an error are those of the forecast, what was known ahead included."""
     X, y, seen = table(0) if covariates else None, history(4)[FITTED:], []
-    whole_learn = Calibrator.learn
+    whole = Calibrator.along
 
-    def spying(self, state, panel, said, complete):
+    def spying(self, state, panel, said, complete, rows):
         def noted(due, beside):
             outlook = complete(due, beside)
             seen.append(outlook)
             return outlook
 
-        return whole_learn(self, state, panel, said, noted)
+        return whole(self, state, panel, said, noted, rows)
 
     model = make(covariates)
     made = []
@@ -126,7 +126,7 @@ def test_forecasts_come_due_as_they_were_made(make, covariates, monkeypatch):
         plain._state = plain._state | plain._calibrator.start(plain._state["group"])
         quantiles = plain._read(plain._state | {"ahead": plain._ahead(X, HORIZON, plain._counts)}).quantiles
         made.append(quantiles)
-        monkeypatch.setattr(Calibrator, "learn", spying)
+        monkeypatch.setattr(Calibrator, "along", spying)
         model.learn_many(row, None if X is None else X.loc[stamp].to_dict())
         monkeypatch.undo()
     assert len(seen) == len(y)
@@ -251,7 +251,7 @@ def test_a_state_has_one_size_and_travels_in_files_and_in_shards(make, tmp_path)
 def test_paths_beyond_the_horizon_learn_nothing_and_never_cross(make, monkeypatch):
     model = make().update(history(11)[FITTED:])
     before = pickle.dumps(model)
-    monkeypatch.delattr(Calibrator, "learn")
+    monkeypatch.delattr(Calibrator, "along")
     table = intervals(model, horizon=4 * HORIZON)
     assert pickle.dumps(model) == before
     assert (np.diff(table[..., 1:]) >= 0).all()

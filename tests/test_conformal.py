@@ -29,7 +29,8 @@ def learned(tracker, state, values, start=0, scale=1.0, median=0.0):
     said = Said(
         np.full((*shape, len(tracker.between)), median), np.full(shape, float(scale)), np.empty((*shape, 0))
     )
-    return tracker.learn(state, Panel(values, start + np.arange(float(shape[1]))), said, as_made)
+    panel = Panel(values, start + np.arange(float(shape[1])))
+    return tracker.along(state, panel, said, as_made, np.arange(0))[0]
 
 
 def begun(tracker, n_series=1):
@@ -72,7 +73,9 @@ def test_an_error_is_measured_by_its_side_of_the_median(side):
     def after(value, below, above):
         panel = Panel(np.array([[5.0, value]]), np.arange(2.0))
         sides = below * np.ones((1, 1)), above * np.ones((1, 1))
-        return tracker.learn(begun(tracker), panel, said, lambda due, _: Outlook(due.median, *sides))
+        return tracker.along(
+            begun(tracker), panel, said, lambda due, _: Outlook(due.median, *sides), np.arange(0)
+        )[0]
 
     wide = after(5 + 3 * side, 3.0, 1.0) if side < 0 else after(5 + 3 * side, 1.0, 3.0)
     plain = after(5 + side, 1.0, 1.0)

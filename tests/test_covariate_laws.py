@@ -241,9 +241,10 @@ def test_a_pass_in_blocks_reads_what_its_rows_read_one_by_one(monkeypatch):
     panel = model._panel(y.to_numpy().T, y.index.to_numpy(), X)
     path, ahead = model._path, panel.covariates_ahead(HORIZON, model._covariates.n_known)
     state = path.empty(model.series_ids_)
-    whole = path.readings(state, panel)
+    whole = path.passed(state, panel, np.arange(ROWS - HORIZON), ahead[:, : ROWS - HORIZON])
     for row in range(ROWS - HORIZON):
         state = path.advance(state, panel.part(row, row + 1))
         one = path.read(state | {"ahead": ahead[:, row]})
-        for found, expected in zip(one, whole, strict=True):
-            np.testing.assert_allclose(found, expected[:, row], rtol=1e-9, atol=1e-9)
+        for found, said in zip(one, whole.reading, strict=True):
+            expected = said.reshape(len(found), -1, *said.shape[1:])[:, row]
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)

@@ -190,25 +190,36 @@ def test_coefficients_are_the_ridge_on_all_origins_and_quantiles_those_of_the_he
 def test_readings_at_every_row_are_those_of_a_stream():
     p = panel(seed=4)
     path = fit_linear(p, memory(p), ("a", "b"), pooled=False)
-    state, readings = path.empty(["b", "a"]), path.readings(path.empty(["b", "a"]), p)
+    rows = np.array([0, 49, 50, 255, 256, 299])
+    whole = read_at(path, ["b", "a"], p, rows)
+    state, turn = path.empty(["b", "a"]), 0
     for row in range(0, 300):
         state = path.advance(state, cut(p, row, row + 1))
-        if row % 50 == 49:
-            for found, whole in zip(path.read(state), readings, strict=True):
-                np.testing.assert_allclose(found, whole[:, row], rtol=1e-10, atol=1e-10)
+        if row in rows:
+            for found, said in zip(path.read(state), whole.reading, strict=True):
+                by_series = said.reshape(2, len(rows), *said.shape[1:])
+                np.testing.assert_allclose(found, by_series[:, turn], rtol=1e-10, atol=1e-10)
+            turn += 1
+    assert turn == len(rows) and np.ptp(whole.reading.leads) > 0.1
+    for name, array in state.items():
+        np.testing.assert_allclose(whole.state[name], array, rtol=1e-10, atol=1e-10)
+
+
+def read_at(path, ids, p, rows):
+    return path.passed(path.empty(ids), p, rows, np.empty((len(ids), len(rows), H, 0)))
 
 
 def test_each_series_is_read_with_its_own_weights_in_any_order():
     p = panel(seed=4)
     path = fit_linear(p, memory(p), ("a", "b"), pooled=False)
     swapped = Panel(p.values[::-1], p.times)
-    in_order, turned = (
-        path.readings(path.empty(["a", "b"]), p),
-        path.readings(path.empty(["b", "a"]), swapped),
+    rows = np.arange(300)
+    in_order, turned, others = (
+        read_at(path, ids, given, rows).reading.leads.reshape(2, 300, H)
+        for ids, given in ((["a", "b"], p), (["b", "a"], swapped), (["b", "a"], p))
     )
-    np.testing.assert_allclose(turned.leads[::-1], in_order.leads, rtol=1e-12, atol=1e-12)
-    others = path.readings(path.empty(["b", "a"]), p)
-    assert np.abs(others.leads - in_order.leads).max() > 0.01
+    np.testing.assert_allclose(turned[::-1], in_order, rtol=1e-12, atol=1e-12)
+    assert np.abs(others - in_order).max() > 0.01
     with pytest.raises(ValueError, match=r"'c' was not fitted.*pooled=True"):
         path.empty(["c"])
 

@@ -183,7 +183,7 @@ def test_gradients_pass_finite_differences(random_weights):
     def normal(*shape):
         return torch.randn(*shape, generator=draws, dtype=torch.float64)
 
-    tokens = Tokens(torch.rand(2, 9, generator=draws) < 0.7, 3 * normal(2, 9).abs(), normal(2, 9, 1, 2))
+    tokens = Tokens(torch.rand(2, 6, generator=draws) < 0.7, 3 * normal(2, 6).abs(), normal(2, 6, 1, 2))
     state = normal(2, 3, 4, 4), normal(2, 3).abs()
     names = [name for name, _ in mixer.named_parameters()]
 
@@ -192,7 +192,7 @@ def test_gradients_pass_finite_differences(random_weights):
         mixed, after = functional_call(mixer, dict(zip(names, weights, strict=True)), arguments)
         return mixed, *after
 
-    inputs = [normal(2, 9, 8), normal(2, 9, 8), *state, *(weight.detach() for weight in mixer.parameters())]
+    inputs = [normal(2, 6, 8), normal(2, 6, 8), *state, *(weight.detach() for weight in mixer.parameters())]
     assert torch.autograd.gradcheck(layer, [x.requires_grad_() for x in inputs])
 
 

@@ -103,7 +103,7 @@ def stream(model, y, cuts, learns, drops):
 def test_any_cutting_of_a_history_gives_one_state_and_one_forecast(
     random_weights, dtype, tolerance, seasons, n_series
 ):
-    @settings(max_examples=12)
+    @settings(max_examples=6)
     @given(histories(n_series), st.integers(0, 1000), st.data())
     def claim(y, seed, data):
         model = alive(random_weights, seasons, n_series, seed, dtype)

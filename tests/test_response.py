@@ -99,6 +99,7 @@ def test_series_with_weights_of_their_own_have_a_kernel_each_and_others_share_on
     assert shared.memory_exponent() == shared.memory_exponent(1)
 
 
+@pytest.mark.slow
 def test_a_network_adds_the_mean_derivative_of_its_shift(monkeypatch, random_weights):
     """Against forecasts of the model itself, a value moved up and down, at every origin that is averaged."""
     read = Scaler.read
@@ -163,6 +164,7 @@ def test_the_exponent_of_a_walk_is_1_and_of_noise_0():
         assert found.d == pytest.approx(d, abs=3 * found.standard_error)
 
 
+@pytest.mark.slow
 def test_the_exponent_of_long_memory_is_found_and_nearer_than_local_whittle_finds_it():
     errors = []
     for seed, d in enumerate([0.1, 0.2, 0.3, 0.4] * 2):
@@ -173,6 +175,7 @@ def test_the_exponent_of_long_memory_is_found_and_nearer_than_local_whittle_find
     assert own < 0.012 and own < whittle
 
 
+@pytest.mark.slow
 def test_the_standard_error_is_the_spread_of_the_exponent_over_draws():
     draws = (make_arfima(1024, 0.3, random_state=seed) for seed in range(40))
     found = [FracRidge(1, season_lengths=()).fit(y).memory_exponent() for y in draws]
@@ -250,6 +253,7 @@ def test_the_exponent_does_not_hang_on_the_series_at_hand():
     assert model.update(y[:500]).memory_exponent() == found
 
 
+@pytest.mark.slow
 def test_the_weight_at_a_lag_does_not_hang_on_the_other_lags(random_weights):
     y = make_arfima(400, 0.3, random_state=0)
     model = FracForecaster(1, max_epochs=1, random_state=0).fit(y)

@@ -27,6 +27,7 @@ def walk(rows=300, seed=0):
     return noise(rows, seed=seed).cumsum() + 20
 
 
+@pytest.mark.slow
 def test_fitted_once_on_long_memory_it_stays_within_4_percent_of_the_best_forecast():
     y = make_arfima(20_000, 0.4, random_state=0)
     model = FracRidge(1, season_lengths=()).fit(y[:4096])

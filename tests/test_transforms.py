@@ -33,6 +33,10 @@ def square_of_positive(x):
 ROOT = FunctionTransformer(np.sqrt, square_of_positive)
 
 
+def named(transform):
+    return transform if isinstance(transform, str) else type(transform).__name__
+
+
 def growth(seed=0):
     """Of positive values, some near 0, that swing in ratios."""
     draws = np.random.default_rng(seed)
@@ -65,7 +69,7 @@ def test_a_model_on_a_scale_is_the_model_of_the_transformed_series():
     np.testing.assert_allclose(np.log(found), expected, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("transform", ["log", "log1p", "box-cox", ROOT, StandardScaler()], ids=str)
+@pytest.mark.parametrize("transform", ["log", "log1p", "box-cox", ROOT, StandardScaler()], ids=named)
 def test_quantiles_never_cross_and_their_median_is_the_point(transform):
     model = ridge(transform=transform).fit(growth())
     table = model.forecast(9, quantiles=[0.5, *np.linspace(0.005, 0.995, 34)])
@@ -112,7 +116,9 @@ def test_the_mean_of_a_forecast_lies_above_the_median_as_the_outcomes_do():
     assert model.forecast(5, point="mean").shape == (5,)
 
 
-@pytest.mark.parametrize("transform", ["log", "box-cox", ROOT, QuantileTransformer(n_quantiles=50)], ids=str)
+@pytest.mark.parametrize(
+    "transform", ["log", "box-cox", ROOT, QuantileTransformer(n_quantiles=50)], ids=named
+)
 def test_a_stream_on_a_scale_equals_the_batch(transform):
     y = growth()
     model = ridge(transform=transform).fit(y[:200])
@@ -240,7 +246,7 @@ def test_a_scale_that_makes_no_sense_is_refused(options, error, message):
     refused(model, lambda: model.fit(growth()), error, message)
 
 
-@pytest.mark.parametrize("name", [*NAMED, ROOT, QuantileTransformer(n_quantiles=20)], ids=str)
+@pytest.mark.parametrize("name", [*NAMED, ROOT, QuantileTransformer(n_quantiles=20)], ids=named)
 def test_there_and_back_is_the_identity(name):
     y = growth().to_numpy()[None]
     told = "series {}, row {}".format

@@ -1,9 +1,9 @@
-"""Packages that only some baselines need: there, or an error that says how to get them."""
+"""Packages that only some models need: there, or an error that says how to get them."""
 
 from importlib.util import find_spec
 
 
-def needed(package: str, model: str) -> None:
+def needed(package: str, model: str, extra: str = "classical") -> None:
     """ModuleNotFoundError with a cure unless `package` is installed.
 
     Examples
@@ -13,5 +13,5 @@ def needed(package: str, model: str) -> None:
     if find_spec(package) is None:
         raise ModuleNotFoundError(
             f"{model} needs the package {package}, which is not installed. "
-            "It comes with the extra: pip install 'fracts[classical]'."
+            f"It comes with the extra: pip install 'fracts[{extra}]'."
         )

@@ -127,7 +127,7 @@ def test_an_ensemble_takes_new_series_where_its_models_do():
     [
         ([], "mean", TypeError, "models must be a list of forecasters"),
         ([Naive], "mean", TypeError, "models must hold forecasters"),
-        ([Naive(2)], "best", ValueError, "how must be 'mean' or 'median'"),
+        ([Naive(2)], "best", ValueError, "how must be 'mean', 'median' or 'weighted'"),
     ],
 )
 def test_an_ensemble_of_something_else_is_refused(models, how, error, message):

@@ -1,0 +1,125 @@
+"""`python -m fracts search` reads files as people have them, and says what is wrong with them."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from fracts.commands import _until_told_to_end, main
+from fracts.names import Names
+from fracts.table_files import read_table
+
+
+@pytest.fixture
+def long():
+    days = pd.date_range("2024-01-01", periods=60)
+    frames = [pd.DataFrame({"shop": name, "day": days, "sales": np.arange(60.0) % 7 + k}) for k, name in
+              enumerate("ab")]  # fmt: skip
+    return pd.concat(frames, ignore_index=True)
+
+
+@pytest.fixture(autouse=True)
+def handlers(monkeypatch):
+    """The process of the tests goes on being ended as before."""
+    monkeypatch.setattr("fracts.commands._until_told_to_end", lambda: None)
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["search", "--quiet", *map(str, arguments)])
+
+
+NAMED = ["--id-col", "shop", "--time-col", "day", "--target-col", "sales"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+def test_long_and_wide_tables_are_read_alike(ending, long, tmp_path):
+    path, other = tmp_path / f"long.{ending}", tmp_path / f"wide.{ending}"
+    wide = long.pivot(index="day", columns="shop", values="sales").reset_index()
+    for table, target in ((long, path), (wide, other)):
+        table.to_parquet(target) if ending == "parquet" else table.to_csv(target, index=False)
+    names = Names("shop", "day", "sales")
+    first, second = read_table(path, names), read_table(other, names)
+    assert list(first) == ["unique_id", "ds", "y"] and first["ds"].dtype.kind == "M"
+    again = first.pivot(index="ds", columns="unique_id", values="y")
+    np.testing.assert_array_equal(again.to_numpy(), second.to_numpy())
+    assert list(second) == ["a", "b"] and (second.index == again.index).all()
+
+
+def test_numbers_without_stamps_are_rows_that_are_counted(tmp_path):
+    path = tmp_path / "bare.csv"
+    path.write_text("load\n1\n2\n3\n")
+    table = read_table(path, Names())
+    assert table["load"].tolist() == [1, 2, 3] and isinstance(table.index, pd.RangeIndex)
+
+
+def test_a_search_tells_the_best_in_numbers(long, tmp_path):
+    path = tmp_path / "data.csv"
+    long.to_csv(path, index=False)
+    ended = run("--data", path, "--horizon", 3, "--model", "FracRidge", "--trials", 2, "--seed", 0, *NAMED)
+    assert ended.exit_code == 0, ended.output
+    first, *rest = ended.output.splitlines()
+    assert first.startswith("best mase ") and first.endswith(" of 2")
+    assert {line.split(" = ")[0].strip() for line in rest} >= {"n_modes", "timescales", "penalty", "anchor"}
+
+
+FAULTS = [
+    (["--horizon", 3], "n_trials=None and timeout=None came"),
+    (["--horizon", 3, "--trials", 1, "--metric", "mse"], "metric must be"),
+    (["--horizon", 3, "--trials", 1, "--leave-out", 60], "leaves none of the 60 stamps"),
+    (["--horizon", 90, "--trials", 1], "y has 60 rows, which hold no forecast of 90 steps"),
+    (["--horizon", 3, "--trials", 1, "--windows", 99], "Ask for at most"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "told"), FAULTS)
+def test_what_is_wrong_is_said_in_a_line_without_a_traceback(arguments, told, long, tmp_path):
+    path = tmp_path / "data.csv"
+    long.to_csv(path, index=False)
+    ended = run("--data", path, *NAMED, *arguments)
+    assert ended.exit_code == 1 and isinstance(ended.exception, SystemExit)
+    assert ended.output.startswith("Error: ") and told in ended.output
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("data.txt", "1\n", "is none of .csv, .csv.gz, .parquet"),
+        (
+            "data.csv",
+            "when,load\nyesterday,1\n",
+            "column 'when' of .* should hold stamps and has 'yesterday'",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(name, text, told, tmp_path):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(ValueError, match=told):
+        read_table(path, Names())
+
+
+def test_the_help_names_every_option_with_a_sentence():
+    told = CliRunner().invoke(main, ["search", "--help"]).output
+    for option in main.commands["search"].params:
+        assert option.opts[0] in told
+        assert option.name == "model" or len(option.help) > 10
+
+
+def test_the_module_runs_as_a_command():
+    ended = subprocess.run(
+        [sys.executable, "-m", "fracts", "--help"], capture_output=True, text=True, check=True
+    )
+    assert "search" in ended.stdout and ended.stdout.startswith("Usage: python -m fracts")
+
+
+def test_nothing_is_heard_before_a_signal(monkeypatch):
+    handlers = {}
+    monkeypatch.setattr("signal.signal", lambda number, handler: handlers.update({number: handler}))
+    told = _until_told_to_end()
+    assert len(handlers) == 2 and told(None, None) is False
+    number, handler = next(iter(handlers.items()))
+    handler(number, None)
+    assert told(None, None) is True

@@ -39,7 +39,7 @@ from fracts.series import Panel, State
 Ints = NDArray[np.int64]
 
 _STEP = 0.1  # in sizes of an error, at lead 1; that of lead k is 1 / sqrt(k) of it
-_QUICK, _SLOW = (20.0, 2.0), (200.0, 0.0)  # errors that an average goes back, and how many more for each lead
+_QUICK, _SLOW = (20.0, 2.0), (100.0, 4.0)  # errors that an average goes back, and how many more for each lead
 _SPREAD = 1.25  # standard deviation over mean size, of a normal law
 _FARTHEST = 10.0  # sizes: an error beyond counts as one there in the averages
 _LEADS = 12  # tracked at most, ever farther apart

@@ -42,7 +42,7 @@ _STEP = 0.1  # in sizes of an error, at lead 1; that of lead k is 1 / sqrt(k) of
 _QUICK, _SLOW = (20.0, 2.0), (100.0, 4.0)  # errors that an average goes back, and how many more for each lead
 _SPREAD = 1.25  # standard deviation over mean size, of a normal law
 _FARTHEST = 10.0  # sizes: an error beyond counts as one there in the averages
-_LEADS = 12  # tracked at most, ever farther apart
+_EACH, _SPREAD_OUT = 24, 12  # leads up to which each is tracked, and how many, ever farther apart, beyond
 _SMALLEST = 1e-12  # of the scale of the series: a size below it is none
 _LOWER, _MEDIAN, _UPPER = (int(np.searchsorted(QUANTILES, level)) for level in (0.25, 0.5, 0.75))
 _CELLS = np.diff(np.concatenate([[0.0], (QUANTILES[1:] + QUANTILES[:-1]) / 2, [1.0]]))
@@ -124,8 +124,9 @@ class Calibrator:
     def of(cls, errors: Array) -> Self:
         """The calibrator that starts from the quantiles of held-out `errors` (groups, horizon, quantiles)."""
         horizon = errors.shape[1]
-        leads = np.unique(np.geomspace(1, horizon, min(horizon, _LEADS)).round().astype(np.int64))
         every = np.arange(1, horizon + 1)
+        apart = np.unique(np.geomspace(1, horizon, _SPREAD_OUT).round().astype(np.int64))
+        leads = every if horizon <= _EACH else apart
         between = np.stack([np.interp(every, leads, one) for one in np.eye(leads.size)], axis=1)
         centre = errors[..., _MEDIAN].copy()
         distances = errors - centre[..., None]

@@ -200,5 +200,5 @@ def test_a_state_left_behind_is_as_it_was():
 def test_leads_are_tracked_from_the_first_to_the_last_and_few(horizon):
     tracker = calibrator(horizon)
     assert tracker.leads[0] == 1 and tracker.leads[-1] == horizon
-    assert len(tracker.leads) <= 12 and (np.diff(tracker.leads) > 0).all()
+    assert len(tracker.leads) <= 24 and (np.diff(tracker.leads) > 0).all()
     np.testing.assert_allclose(tracker.between.sum(1), 1.0)

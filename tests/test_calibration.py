@@ -78,7 +78,7 @@ def intervals(model, X=None, horizon=HORIZON):
 def test_pieces_single_steps_and_one_pass_agree(make, covariates):
     start, X = make(covariates), table(0) if covariates else None
 
-    @settings(max_examples=5)
+    @settings(max_examples=3)
     @given(
         st.integers(0, 99), st.lists(st.integers(1, ROWS - FITTED - 1), max_size=4), st.sampled_from([0, 0.3])
     )

@@ -9,6 +9,7 @@ the series.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,9 +51,18 @@ class SeasonSlots:
         sums, last = self._sums(slots, values, rounds, phase)
         return self._ends(sums, last)
 
+    def step(self, slots: Array, values: Array, time: float) -> Array:
+        """`advance` over a single row.  values: (series,)."""
+        after = slots.copy()
+        seen, phase = ~np.isnan(values), math.floor(time) % self.season_length
+        value = np.stack([values, np.ones(len(values))], axis=-1)[seen]
+        after[seen, phase] = self._kept * slots[seen, phase] + value
+        after[seen, -1] = value
+        return after
+
     def read(self, slots: Array, now: float, horizon: int) -> Array:
         """(series, horizon): the anchor of `now + 1` to `now + horizon`."""
-        phase = (int(np.floor(now)) + np.arange(1, horizon + 1)) % self.season_length
+        phase = (math.floor(now) + np.arange(1, horizon + 1)) % self.season_length
         return _filled(_level(slots[:, phase]), _level(slots[:, -1:]))
 
     def run(self, slots: Array, values: Array, times: Array, horizon: int) -> tuple[Array, Array]:
@@ -70,6 +80,11 @@ class SeasonSlots:
         sums, last = self._sums(slots, values, rounds, phase)
         return _filled(_level(sums)[:, rounds, phase], last[:, :-1])
 
+    @property
+    def _kept(self) -> float:
+        """What a slot keeps of its sums when a value comes."""
+        return math.exp(-1.0 / self.memory) if self.memory else 0.0
+
     def _rounds(self, times: Array) -> tuple[Ints, Ints]:
         """Round and phase of each row; a round is of rows of one season, a phase once."""
         whole = np.floor(times).astype(np.int64)
@@ -85,8 +100,7 @@ class SeasonSlots:
         table = np.full((len(values), rounds[-1] + 1, self.season_length), np.nan)
         table[:, rounds, phase] = values
         seen = ~np.isnan(table)
-        kept = np.exp(-1.0 / self.memory) if self.memory else 0.0
-        decay = np.where(seen, kept, 1.0).swapaxes(0, 1)[..., None]
+        decay = np.where(seen, self._kept, 1.0).swapaxes(0, 1)[..., None]
         start = slots[:, :-1]
         sums = decayed_sums(start, decay, np.stack([np.where(seen, table, 0.0), seen], axis=-1))
         return np.concatenate([start[:, None], sums], axis=1), _last_seen(_level(slots[:, -1]), values)

@@ -46,6 +46,10 @@ class ModeBank:
     turning: NDArray[np.bool_] = field(init=False, repr=False)
     feature_tau: Array = field(init=False, repr=False)
     feature_frequency: Array = field(init=False, repr=False)
+    place: NDArray[np.int64] = field(init=False, repr=False)  # (modes,), of its timescale in `timescales`
+    gain: Array = field(init=False, repr=False)  # (modes,), of one base step
+    drift: Complex = field(init=False, repr=False)  # (modes,), log decay a step
+    decay_of_one: Complex = field(init=False, repr=False)  # (modes,), over one step
 
     def __post_init__(self) -> None:
         tau, w = np.meshgrid(self.timescales, np.append(0.0, self.frequencies))
@@ -59,6 +63,10 @@ class ModeBank:
         object.__setattr__(self, "turning", turning)
         object.__setattr__(self, "feature_tau", np.append(tau, tau[turning]))
         object.__setattr__(self, "feature_frequency", np.append(w, w[turning]))
+        object.__setattr__(self, "place", np.searchsorted(self.timescales, tau))
+        object.__setattr__(self, "gain", -np.expm1(-1.0 / tau))
+        object.__setattr__(self, "drift", -1.0 / tau + 1j * w)
+        object.__setattr__(self, "decay_of_one", np.exp(self.drift))
 
     def empty(self, n_series: int) -> Complex:
         """State before any value: (series, 2, modes); channel 0 is of the values, 1 of the constant."""
@@ -71,9 +79,23 @@ class ModeBank:
         """
         seen = ~np.isnan(values)
         inputs = np.stack([np.where(seen, values, 0.0), seen], axis=-1)
-        drive = inputs[..., None] * -np.expm1(-1.0 / self.tau).astype(complex)
-        decay = np.exp(steps[:, None] * (-1.0 / self.tau + 1j * self.frequency))
+        drive = inputs[..., None] * self.gain.astype(complex)
+        decay = np.exp(steps[:, None] * self.drift)
         return decayed_sums(state, decay[:, None], drive)
+
+    def decay(self, step: float) -> Complex:
+        """What the modes (modes,) keep of themselves over a `step`."""
+        return self.decay_of_one if step == 1.0 else np.exp(step * self.drift)
+
+    def step(self, state: Complex, inputs: Array, step: float) -> Complex:
+        """`run` over a single row: (series, 2, modes).
+
+        inputs: (series, 2), the value, 0 where missing, and 1 where seen.  step: from the row before.
+        """
+        after: Complex = state * self.decay(step)
+        real = after.real
+        real += inputs[..., None] * self.gain
+        return after
 
     def features(self, state: Complex, centre: Array, scale: Array) -> Array:
         """Centred and scaled modes as `parts`: (..., features).

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from fracts.checks import check_row
+from fracts.checks import check_row, check_value
 from fracts.cohorts import advanced
 from fracts.conversion import Conversion
 from fracts.covariate_checks import check_no_covariates
@@ -26,7 +26,6 @@ from fracts.names import Names, check_names_used
 from fracts.persistence import Persistence
 from fracts.reading import read
 from fracts.scoring import Medians, mean_squares
-from fracts.series import Panel
 
 
 class Forecaster(BaseEstimator, Conversion, Persistence):
@@ -187,7 +186,7 @@ class Forecaster(BaseEstimator, Conversion, Persistence):
         table = self._table(horizon, X, request(level, quantiles, point))
         return self._layout.as_array(table)
 
-    def update(self, y: Any, X: Any = None) -> Self:
+    def update(self, y: Any, X: Any = None, *, update_params: bool = False) -> Self:
         """Move on over the rows `y` that follow the cutoff: the state moves, the weights stay.
 
         Parameters
@@ -196,6 +195,7 @@ class Forecaster(BaseEstimator, Conversion, Persistence):
             frame may leave series out: in a wide one their time moves on without a value, in a long one they
             stay where they are.
         X : the covariates of these rows, all columns that fit saw.
+        update_params : learn from these rows as well, where the model was made with `forgetting`.
 
         Returns
         -------
@@ -205,7 +205,8 @@ class Forecaster(BaseEstimator, Conversion, Persistence):
         ------
         NotFittedError : before fit.
         TypeError : `y`, its values or its index are of another kind than in fit.
-        ValueError : `y` is empty, infinite or unordered, starts before the cutoff, or has an unknown series.
+        ValueError : `y` is empty, infinite or unordered, starts before the cutoff, or has an unknown series;
+            the model does not learn on, or not from series that end at different stamps.
         TypeError, ValueError : `X` is of another kind than in fit, is missing or lacks a value.
 
         Examples
@@ -215,8 +216,9 @@ class Forecaster(BaseEstimator, Conversion, Persistence):
         array([5., 5.])
         """
         rows = self._continuation(y, X)
+        learned = self._learned_on(rows) if update_params else {}
         state = advanced(self._advance, self._state, rows.panel, self._counts, rows.begin, rows.end)
-        self._state, self._counts = state, rows.counts
+        self.__dict__.update(learned, _state=state, _counts=rows.counts)
         return self
 
     def apply(self, y: Any, X: Any = None) -> Self:
@@ -248,6 +250,7 @@ class Forecaster(BaseEstimator, Conversion, Persistence):
         self._check_fitted()
         reading = read(y, self._names)
         other = copy.copy(self)
+        other._leave_history()
         counts = other._enter(reading, self._clock.restarted(reading.index))
         other._start(other._panel(reading.values, counts, X), reading)
         return other
@@ -315,7 +318,9 @@ class Forecaster(BaseEstimator, Conversion, Persistence):
         >>> Naive(1).fit([1.0, 3.0]).learn_one(4.0).predict()
         array([4.])
         """
-        return self.learn_many([y], x)
+        self._check_fitted()
+        self._learn_row(check_value(y, self.series_ids_), x)
+        return self
 
     def learn_many(self, values: ArrayLike, x: Any = None) -> Self:
         """`update` with the values of the next step of every series.
@@ -344,20 +349,7 @@ class Forecaster(BaseEstimator, Conversion, Persistence):
         array([[ 4., 20.]])
         """
         self._check_fitted()
-        row = check_row(values, self.series_ids_)[:, None]
-        counts = self._clock.ahead(self._counts, 1)[:, 0]
-        places = self._places(row, counts[:, None])
-        moved = self._transform.forward(row, places.told)
-        covariates = self._covariates.row(x, places)[:, None]
-        state = self._state
-        if (counts == counts[0]).all():
-            state = self._advance(state, Panel(moved, self._clock.times(counts[:1]), covariates))
-        else:
-            at, begin = np.unique(counts, return_inverse=True)
-            each = (np.repeat(array, at.size, axis=1) for array in (moved, covariates))
-            panel = Panel(next(each), self._clock.times(at), next(each))
-            state = advanced(self._advance, state, panel, counts, begin, begin + 1)
-        self._state, self._counts = state, counts
+        self._learn_row(check_row(values, self.series_ids_), x)
         return self
 
     @property

@@ -141,6 +141,8 @@ def _check_digits(integers: Any, floats: NDArray[np.float64], name: str) -> None
 
 def check_finite(values: NDArray[np.float64], names: Iterable[object], rows: Any) -> None:
     """ValueError naming the series and the row of the first infinity in `values` (series, rows)."""
+    if not far_off(values).any():
+        return
     for name, row in zip(names, values, strict=True):
         if (at := np.flatnonzero(np.isinf(row))).size:
             raise ValueError(
@@ -191,6 +193,15 @@ def check_row(values: ArrayLike, names: Sequence[object]) -> NDArray[np.float64]
         )
     check_finite(row[:, None], names, ["the next step"])
     return row
+
+
+def check_value(value: Any, names: Sequence[object]) -> NDArray[np.float64]:
+    """`check_row` for a single series, in few calls: (1,)."""
+    if type(value) is float and len(names) == 1:
+        size = abs(value)
+        if 1 / LARGEST <= size <= LARGEST or size == 0 or size != size:
+            return np.array([value])
+    return check_row([value], names)
 
 
 def check_increasing(index: pd.Index[Any]) -> None:
@@ -253,6 +264,17 @@ def check_calibration(calibration: object) -> None:
             f"calibration must be 'held-out' (intervals as wide as held-out errors ask for) or 'adaptive' "
             f"(that learn from every new value besides), got {calibration!r}."
         )
+
+
+def check_forgetting(forgetting: object) -> None:
+    """ValueError unless None or a number above 0 and up to 1."""
+    if forgetting is None or (
+        isinstance(forgetting, Real) and not isinstance(forgetting, bool) and 0 < float(forgetting) <= 1
+    ):
+        return
+    raise ValueError(
+        f"forgetting must be None or a number above 0 and up to 1, got {forgetting!r}. Try 0.999."
+    )
 
 
 def check_penalty(penalty: object) -> float | None:

@@ -18,6 +18,11 @@ from fracts.series import Panel, State
 Ints = NDArray[np.int64]
 
 
+def together(counts: Ints) -> bool:
+    """Whether all series stand at the same of `counts` (series,)."""
+    return len(counts) == 1 or bool((counts == counts[0]).all())
+
+
 def cohorts(counts: Ints) -> Iterator[tuple[int, Ints]]:
     """Each of the `counts` (series,) that occur, with the series that stand there."""
     for count in np.unique(counts):
@@ -43,7 +48,7 @@ def advanced(
     now: (series,), the counts that the series stand at; equal ones have equal `begin`. A series whose `end`
     is its `begin` stays where it is. `advance` is the model's; `state` is left alone.
     """
-    if (now == now[0]).all() and (end == end[0]).all() and end[0] > begin[0]:
+    if together(now) and together(end) and end[0] > begin[0]:
         return advance(state, panel.part(int(begin[0]), int(end[0])))
     moved = {name: array.copy() for name, array in state.items()}
     for _, cohort in cohorts(now):
@@ -60,7 +65,7 @@ def advanced(
 
 def forecast(read: Callable[[State], Forecast], state: State, counts: Ints) -> Forecast:
     """The forecast `read` from `state`, every series from its own time; counts: (series,), of those times."""
-    if (counts == counts[0]).all():
+    if together(counts):
         return read(state)
     parts = [(series, read(taken(state, series))) for _, series in cohorts(counts)]
     order = np.argsort(np.concatenate([series for series, _ in parts]))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from fracts.checks import check_positive_integer, check_some_value
-from fracts.cohorts import advanced, forecast, joined, taken
+from fracts.cohorts import advanced, forecast, joined, taken, together
 from fracts.covariate_reading import Places
 from fracts.covariates import Covariates, learn_covariates
 from fracts.forecasts import QUANTILES, Forecast, Request
@@ -31,6 +31,8 @@ from fracts.scoring import Continuation
 from fracts.series import Panel, State
 from fracts.timeline import Clock, learn_clock
 from fracts.transforms import Scale, learn_scale
+
+_HALF = np.array([0.5])
 
 
 class Conversion(ABC):
@@ -76,6 +78,17 @@ class Conversion(ABC):
     def _settled(self, state: State, panel: Panel) -> State:
         """The state to go on from after the history `panel` that was fitted."""
         return state
+
+    def _median(self, state: State, horizon: int) -> NDArray[np.float64]:
+        """Medians (series, horizon) of `_forecast`. A model overrides this where they alone are faster."""
+        return self._forecast(state, horizon, _HALF).quantiles[..., 0]
+
+    def _learned_on(self, rows: Continuation) -> dict[str, Any]:
+        """The attributes that learning from `rows`, which follow the state, changes."""
+        raise ValueError(
+            f"update_params=True, but this {type(self).__name__} does not learn on. Make it with "
+            "`forgetting=`, if it has that parameter, or `fit` it again."
+        )
 
     def _roll(
         self,
@@ -170,10 +183,30 @@ class Conversion(ABC):
             end, ends = np.full_like(begin, len(counts)), np.full_like(self._counts, counts[-1])
         return Continuation(self._panel(values, counts, X), values, begin, end, ends)
 
+    def _learn_row(self, row: NDArray[np.float64], x: Any) -> None:
+        """Move on by one step with the values `row` (series,)."""
+        counts = self._clock.after(self._counts)
+        values, covariates = row[:, None], np.empty((len(row), 1, 0))
+        if x is not None or self.covariates_ or not self._transform.plain:
+            places = self._places(values, counts[:, None])
+            covariates = self._covariates.row(x, places)[:, None]
+            values = self._transform.forward(values, places.told)
+        if together(counts):
+            state = self._advance(self._state, Panel(values, self._clock.times(counts[:1]), covariates))
+        else:
+            at, begin = np.unique(counts, return_inverse=True)
+            one = Panel(values, self._clock.times(counts[:1]), covariates)
+            each = (np.repeat(array, at.size, axis=1) for array in (one.values, one.covariates))
+            panel = Panel(next(each), self._clock.times(at), next(each))
+            state = advanced(self._advance, self._state, panel, counts, begin, begin + 1)
+        self._state, self._counts = state, counts
+
     def _table(self, horizon: int | None, X: Any, wanted: Request) -> NDArray[np.float64]:
         self._check_fitted()
         steps = check_positive_integer(self.horizon if horizon is None else horizon, "horizon")
         state = self._state | {"ahead": self._ahead(X, steps, self._counts)}
+        if wanted.plain and together(self._counts):
+            return self._points(state, steps)[..., None]
         mean = wanted.point == "mean"
         return wanted.table(
             forecast(lambda part: self._answer(part, steps, wanted.asked, mean=mean), state, self._counts)
@@ -208,6 +241,11 @@ class Conversion(ABC):
         """`_forecast` in the units of the series; its mean is right only if asked for."""
         asked = self._asked(levels, mean=mean)
         return self._in_units(self._forecast(state, steps, asked), asked, levels, mean=mean)
+
+    def _points(self, state: State, steps: int) -> NDArray[np.float64]:
+        """`_median` in the units of the series."""
+        medians = self._median(state, steps)
+        return medians if self._transform.plain else self._transform.back(medians)
 
     def _answers(
         self,

@@ -32,7 +32,7 @@ class Density:
 
     def empty(self, n_series: int) -> State:
         """State before any value."""
-        return {"start": np.full(n_series, np.nan), "share": np.ones((n_series, self.bank.timescales.size))}
+        return {"start": np.full(n_series, np.nan), "share": np.zeros((n_series, self.bank.timescales.size))}
 
     def run(self, state: State, panel: Panel, modes: Complex) -> tuple[Array, State]:
         """Shares after every row of `panel` (series, rows, timescales), from its raw modes, and the state."""
@@ -49,6 +49,20 @@ class Density:
         shares = np.take_along_axis(share, last[..., None], axis=1)
         return shares, {"start": start, "share": shares[:, -1].copy()}
 
+    def step(self, state: State, row: Panel, modes: Complex, step: float, *, whole: bool) -> State:
+        """`run` over a single `row`: what of the state is another after it.
+
+        modes: (series, 2, modes), after it.  step: from the row before.  whole: every series has a value.
+        """
+        if whole and step == 1.0 and self.full(state["share"]):
+            return {}  # a history that was full stays so
+        return self.run(state, row, modes[:, None])[1]
+
+    @staticmethod
+    def full(share: Array) -> bool:
+        """Whether all was seen, so that nothing is to be evened out."""
+        return not np.count_nonzero(share != 1.0)
+
     def evened(self, modes: Complex, share: Array) -> Complex:
         """`modes` (..., 2, modes) over the `share` (..., timescales) that was seen of them."""
         even: Complex = modes * self.gain(share)[..., None, :]
@@ -56,6 +70,5 @@ class Density:
 
     def gain(self, share: Array) -> Array:
         """What evens out each mode (..., modes) of which `share` (..., timescales) was seen."""
-        of_mode = np.searchsorted(self.bank.timescales, self.bank.tau)
-        gain: Array = ((1 + LEAST) / (share + LEAST))[..., of_mode]
+        gain: Array = ((1 + LEAST) / (share + LEAST))[..., self.bank.place]
         return gain

@@ -54,7 +54,7 @@ class Targets:
 
     def __init__(self, panel: Panel, horizon: int) -> None:
         self.panel, self.horizon = panel, horizon
-        self._begin = _rows_unfit(panel.values)
+        self._begin = rows_unfit(panel.values)
         seen = ~np.isnan(panel.values)
         first, last = panel.times[seen.argmax(1)], panel.times[-1 - seen[:, ::-1].argmax(1)]
         spared = np.where(last - first >= _LONG * horizon, horizon, 0)
@@ -76,7 +76,7 @@ def known_targets(panel: Panel, horizon: int) -> Array:
     return Targets(panel, horizon).after(0, panel.times.size)
 
 
-def _rows_unfit(values: Array) -> NDArray[np.int64]:
+def rows_unfit(values: Array) -> NDArray[np.int64]:
     """Rows (series,) until a series has shown enough values, and two different ones."""
     seen = ~np.isnan(values)
     first = np.take_along_axis(values, seen.argmax(1)[:, None], 1)
@@ -102,8 +102,7 @@ def _origins_of(
     targets = Targets(panel, memory.horizon)
     for walk in memory.walk(memory.empty(len(panel.values)), panel):
         wanted = targets.after(walk.rows.start, walk.rows.stop)[..., leads]
-        standard = np.clip((wanted - walk.centre[..., None]) / walk.scale[..., None], -_FARTHEST, _FARTHEST)
-        around = standard - np.clip(walk.anchors[..., leads], -_FARTHEST, _FARTHEST)
+        around = standard_targets(wanted, walk.anchors[..., leads], walk.centre, walk.scale)
         times = panel.times[walk.rows]
         here, there = cuts.tried(times), cuts.reached(times + memory.horizon)
         pairs = here * (len(FOLDS) + 1) + there
@@ -114,6 +113,13 @@ def _origins_of(
             ahead = walk.ahead[:, :, at][..., leads, :]
             sorted_out = np.where(mine[:, at, None], around[:, :, at], np.nan)
             yield Origins(series, fold, last_fold, walk.features[:, at], sorted_out, ahead)
+
+
+def standard_targets(wanted: Array, anchors: Array, centre: Array, scale: Array) -> Array:
+    """Targets (..., leads) in units of scale around `anchors`, each cut off far from the centre."""
+    standard = np.clip((wanted - centre[..., None]) / scale[..., None], -_FARTHEST, _FARTHEST)
+    around: Array = standard - np.clip(anchors, -_FARTHEST, _FARTHEST)
+    return around
 
 
 def groups_of(part: Origins, n_groups: int) -> Iterator[tuple[int, slice]]:

@@ -1,5 +1,6 @@
 """`FracForecaster`: the linear path of `FracRidge` and, on top of it, a selective FRAC network."""
 
+import math
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
@@ -9,20 +10,31 @@ from numpy.typing import NDArray
 
 from fracts.base import Forecaster
 from fracts.calibration import Calibration
-from fracts.checks import check_anchor, check_calibration, check_memory, check_network, check_penalty
+from fracts.checks import (
+    check_anchor,
+    check_calibration,
+    check_forgetting,
+    check_memory,
+    check_network,
+    check_penalty,
+)
 from fracts.conformal import Calibrator, Due
 from fracts.cuts import Cuts
 from fracts.encoder import EncoderState, FracEncoder
+from fracts.fast import by_parts
 from fracts.forecasts import QUANTILES, Forecast
 from fracts.heads import QuantileHead
 from fracts.inspection import Inspection
 from fracts.linear import Reading, fit_linear, is_pooled
 from fracts.network import FracNetwork, as_arrays, as_state, as_weights, load_weights
 from fracts.network_response import network_response, typical_rows
-from fracts.online import due_row, encode_row, head_row
+from fracts.online import Plan, due_row, encode_row, head_row, plan_of, shift_row
 from fracts.passes import ROWS_AT_ONCE, Ahead, passed
 from fracts.paths import extended
+from fracts.reading import Reading as History
 from fracts.recall import linear_memory
+from fracts.recursive import Recursion, begun, learned_on
+from fracts.scoring import Continuation
 from fracts.seasons import chosen_season_lengths
 from fracts.series import Panel, State
 from fracts.state_checks import check_layers
@@ -64,10 +76,12 @@ class FracForecaster(Calibration, Forecaster, Inspection):
     n_heads : plain heads of a layer; each frequency of a season adds one.
     window : rows of a training window. It does not limit the memory.
     max_epochs, learning_rate : of the training, which stops early by held-out time.
-    calibration : "held-out": intervals are as wide as held-out errors ask for; "adaptive": they start there
-        and learn from every value that `update`, `learn_one` and `learn_many` bring, each series for itself,
-        by a conformal tracker of quantiles (`fracts.conformal`). `apply` learns along the history it is
-        given. The median is moved only where it is found outside of the tracked quartiles.
+    forgetting : None, or what a row weighs beside the next one that `update(..., update_params=True)` learns
+        from, above 0 and up to 1: the coefficients of the linear path are then learned on by recursive least
+        squares. Keeps a matrix of features by features for each lead, and for each series that has
+        coefficients of its own.
+    calibration : "held-out": intervals as wide as held-out errors ask for; "adaptive": they start there and
+        learn from every value, each series for itself, by a conformal tracker (`fracts.conformal`).
     past_only : columns of `X` that are known up to now and not in advance, as measured weather is.
     lower : None, or a bound that no value lies below: forecasts, quantiles among them, are cut off there.
     transform : the scale to work on: None, "log", "log1p", "box-cox", or an increasing scikit-learn
@@ -82,7 +96,8 @@ class FracForecaster(Calibration, Forecaster, Inspection):
     Attributes
     ----------
     season_lengths_ : tuple of int.
-    network_ : torch module; None where n_layers is 0.
+    network_ : torch module; None where n_layers is 0. Single rows are stepped with a copy of its weights that
+        fit, load and apply make: after a change by hand `apply` a history.
     network_kept_ : tuple, the parts of the network, "shift" of the median and "stretch" around it, that beat
         the linear path on held-out time; the others are silent.
     history_ : list of (epoch, train_loss, held_out_loss); epoch 0 is the linear path.
@@ -103,6 +118,8 @@ class FracForecaster(Calibration, Forecaster, Inspection):
     """
 
     _takes_covariates = True
+    _historic = ("_recursion",)
+    _recursion: Recursion | None = None
 
     def __init__(
         self,
@@ -119,6 +136,7 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         window: int = 512,
         max_epochs: int = 10,
         learning_rate: float = 2e-3,
+        forgetting: float | None = None,
         calibration: str = "held-out",
         past_only: tuple[Any, ...] = (),
         lower: float | None = None,
@@ -140,6 +158,7 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         self.window = window
         self.max_epochs = max_epochs
         self.learning_rate = learning_rate
+        self.forgetting = forgetting
         self.calibration = calibration
         self.past_only = past_only
         self.lower = lower
@@ -151,6 +170,7 @@ class FracForecaster(Calibration, Forecaster, Inspection):
 
     def _fit(self, panel: Panel, clock: Clock) -> None:
         check_memory(self.n_modes, self.timescales)
+        check_forgetting(self.forgetting)
         check_network(self)
         check_calibration(self.calibration)
         strength = check_penalty(self.penalty)
@@ -167,6 +187,7 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         )
         pooled = is_pooled("auto", panel, memory)
         self._path = fit_linear(panel, memory, self.series_ids_, pooled=pooled, strength=strength)
+        self._recursion = begun(self._path, panel, self.forgetting)
         self._calibrate()
         self.device_ = _device(self.device)
         self.network_: FracNetwork | None = None
@@ -216,38 +237,52 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         head = QuantileHead(self.width, levels, errors, self._covariates.n_known, generator)
         return FracNetwork(encoder, head, frequencies).eval()
 
+    def _start(self, panel: Panel, reading: History) -> None:
+        self._copy_weights()
+        super()._start(panel, reading)
+
+    def _copy_weights(self) -> None:
+        """Take down the weights of the network as they are now, for single rows."""
+        self._plan: Plan | None = None if self.network_ is None else plan_of(self.network_)
+
+    def _learned_on(self, rows: Continuation) -> dict[str, Any]:
+        if self._recursion is None:
+            return super()._learned_on(rows)
+        return learned_on(self._recursion, self._path, self._state, rows.whole(self._counts))
+
     def _empty_state(self, n_series: int) -> State:
         state, features = self._path.empty(self.series_ids_), None
         if self.network_ is not None:
             state |= as_arrays(self.network_.encoder.empty(n_series))
             features = state["features"]
-        if self._calibrator is None:
-            return state
-        return state | self._calibrator.empty(state["group"], features)
+        return state | ({} if self._calibrator is None else self._calibrator.empty(state["group"], features))
 
     def _advance(self, state: State, panel: Panel) -> State:
+        if panel.times.size == 1:
+            return by_parts(self._advance_part, state, panel)
         rows = max(1, ROWS_AT_ONCE // len(panel.values))
         for start in range(0, panel.times.size, rows):
-            state = self._advance_part(state, panel.part(start, start + rows))
+            part = panel.part(start, start + rows)
+            state = self._advance(state, part) if part.times.size == 1 else self._advance_part(state, part)
         return state
 
     def _advance_part(self, state: State, panel: Panel) -> State:
         after, features = self._moved(state, panel)
         if self._calibrator is None:
             return after
-        reading, _ = self._path.unaware(state, panel)
-        return after | self._after_errors(self._calibrator, state, panel, reading, features)[0]
+        said = self._path.unaware(state, panel)[0]
+        return after | self._after_errors(self._calibrator, state, panel, said, features)[0]
 
     def _moved(self, state: State, panel: Panel) -> tuple[State, NDArray[np.floating]]:
-        """The state after the rows of `panel`, where nothing is learned from errors, and the features
-        (series, rows, width) at each of them."""
+        """State after the rows of `panel`, errors left aside, and features (series, rows, width) at each."""
         after, centre, scale = self._path.memory.advance(state, panel)
-        if self.network_ is None:
+        if self.network_ is None or self._plan is None:
             return after, np.empty((*panel.values.shape, 0))
         u = (panel.values - centre) / scale
         if panel.times.size == 1:
-            gap, covariates = _gaps(state, panel), panel.covariates[:, 0]
-            after |= encode_row(self.network_, state, u[:, 0], panel.times, gap, covariates)
+            time, before = panel.times.item(), state["time"].item(0)
+            gap = 0.0 if math.isnan(before) else time - before
+            after = after | encode_row(self._plan, state, u[:, 0], time, gap, panel.covariates[:, 0])
             return after, after["features"][:, None]
         features, encoded = self._encoded(self.network_, state, panel, u)
         return after | as_arrays(encoded), features.numpy()
@@ -255,9 +290,9 @@ class FracForecaster(Calibration, Forecaster, Inspection):
     def _moves(
         self, calibrator: Calibrator, due: Due, known: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        if self.network_ is None:
+        if self._plan is None:
             return super()._moves(calibrator, due, known)
-        shift, below, above = due_row(self.network_, due.features, calibrator.leads, known)
+        shift, below, above = due_row(self._plan, due.features, calibrator.leads, known)
         return shift, np.exp(below), np.exp(above)
 
     def _encoded(
@@ -274,10 +309,15 @@ class FracForecaster(Calibration, Forecaster, Inspection):
             )
 
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
-        def moved(before: State, panel: Panel) -> State:
-            return self._moved(before, panel)[0]
+        return extended(self._read, lambda *at: self._moved(*at)[0], state, self.horizon, horizon, quantiles)
 
-        return extended(self._read, moved, state, self.horizon, horizon, quantiles)
+    def _median(self, state: State, horizon: int) -> NDArray[np.float64]:
+        if horizon > self.horizon or self._calibrator is not None:
+            return super()._median(state, horizon)
+        medians, scale = self._path.medians(state)
+        if self._plan is not None:
+            medians += scale[:, None] * shift_row(self._plan, state["features"], state["ahead"])
+        return medians[:, :horizon]
 
     def _roll(
         self,
@@ -304,8 +344,8 @@ class FracForecaster(Calibration, Forecaster, Inspection):
             seen["features"] = features[:, rows].reshape(-1, features.shape[-1])
             seen["ahead"] = ahead.reshape(len(seen["group"]), *ahead.shape[2:])
         if self._calibrator is not None:
-            unaware, _ = self._path.unaware(state, panel)
-            kept, told = self._after_errors(self._calibrator, state, panel, unaware, features, rows)
+            said = self._path.unaware(state, panel)[0]
+            kept, told = self._after_errors(self._calibrator, state, panel, said, features, rows)
             after, seen = after | kept, seen | told
         return self._told(reading, seen), after
 
@@ -316,8 +356,8 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         leads, centre, scale = reading
         errors = self._errors(state)
         moved = errors
-        if self.network_ is not None:
-            moved = head_row(self.network_, state["features"], errors, state["ahead"])
+        if self._plan is not None:
+            moved = head_row(self._plan, state["features"], errors, state["ahead"])
         mean = leads + (moved - errors) @ _MEAN_WEIGHTS
         mean = centre[:, None] + scale[:, None] * mean
         quantiles = centre[:, None, None] + scale[:, None, None] * (leads[..., None] + moved)
@@ -325,6 +365,7 @@ class FracForecaster(Calibration, Forecaster, Inspection):
 
     def _packed(self) -> dict[str, Any]:
         packed = super()._packed()
+        packed["learned"].pop("_plan", None)
         if (network := packed["learned"].get("network_")) is not None:
             packed["learned"]["network_"] = as_weights(network)
         return packed
@@ -336,6 +377,7 @@ class FracForecaster(Calibration, Forecaster, Inspection):
             check_layers(weights, model.width, model.n_layers)
             model.network_ = model._new_network(torch.Generator())
             load_weights(model.network_, weights)
+        model._copy_weights()
         return model
 
     def _network_kernel(self, lags: NDArray[np.int64], lead: int) -> NDArray[np.float64]:

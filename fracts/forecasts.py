@@ -18,6 +18,7 @@ from fracts.checks import check_distinct, check_levels, check_quantiles
 QUANTILES = np.array(
     [0.005, 0.01, 0.025, *np.arange(5, 100, 5) / 100, 0.975, 0.99, 0.995]
 )  # the levels that models learn
+MEDIAN_AT = int(np.searchsorted(QUANTILES, 0.5))  # place of the median
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,20 @@ class Request:
         """Levels to ask the model for: those wanted and the median, ascending."""
         return np.union1d(self.levels, [0.5])
 
+    @property
+    def plain(self) -> bool:
+        """Whether the median alone is wanted."""
+        return self.point == "median" and not self.suffixes
+
     def table(self, forecast: Forecast) -> NDArray[np.float64]:
         """(series, horizon, 1 + k): the point, then the quantiles wanted, of a forecast at `asked`."""
         median = forecast.quantiles[..., np.searchsorted(self.asked, 0.5)]
         point = forecast.mean if self.point == "mean" else median
         wanted = forecast.quantiles[..., np.searchsorted(self.asked, self.levels)]
         return np.concatenate([point[..., None], wanted], axis=-1)
+
+
+MEDIAN = Request("median", np.empty(0), ())
 
 
 def request(
@@ -73,6 +82,8 @@ def request(
     >>> request(quantiles=0.1).suffixes
     ('_ql0.1',)
     """
+    if level is None and quantiles is None and point == "median":
+        return MEDIAN
     if point not in ("median", "mean"):
         raise ValueError(f"point must be 'median' or 'mean', got {point!r}.")
     if level is not None and quantiles is not None:

@@ -6,7 +6,7 @@ give the quantiles. Everything is read from a state of fixed size, so a stream e
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from threadpoolctl import threadpool_limits
 
+from fracts.bank import Complex
 from fracts.checks import FitWarning, group_of
 from fracts.cuts import FOLDS, Cuts
+from fracts.fast import compiled_memory, compiles
 from fracts.folds import MIN_HELD_OUT, PENALTIES, FoldMoments, choose, groups_of, held_out_counts, origins
-from fracts.forecasts import QUANTILES
+from fracts.forecasts import MEDIAN_AT, QUANTILES
 from fracts.recall import LinearMemory
 from fracts.records import record
 from fracts.regression import Penalty
@@ -62,6 +64,18 @@ class LinearPath:
     ids: tuple[Any, ...]  # of the series fitted
     counts: NDArray[np.int64]  # (groups,), values that each group learned from
 
+    turned: Complex = field(init=False, repr=False)  # (groups, modes, horizon): leads are real parts
+
+    middle: Array = field(init=False, repr=False)  # (groups, horizon), medians of the errors
+
+    def __post_init__(self) -> None:
+        bank = self.memory.bank
+        real, imaginary = np.split(self.mode_coefficients, [bank.tau.size], axis=1)
+        turned = real.astype(complex)
+        turned[:, bank.turning] -= 1j * imaginary
+        object.__setattr__(self, "turned", turned)
+        object.__setattr__(self, "middle", np.ascontiguousarray(self.errors[..., MEDIAN_AT]))
+
     @property
     def mode_coefficients(self) -> Array:
         """(groups, features, horizon), those of the series' own modes."""
@@ -84,9 +98,40 @@ class LinearPath:
 
     def read(self, state: State) -> Reading:
         """What the path says at the last row: leads (series, horizon)."""
+        if not self.memory.covariates.n_columns:
+            modes, anchors, centre, scale = self.memory.view(state)
+            leads = self._fitted(modes, state["group"]) / scale[:, None]
+            return Reading(leads if anchors is None else leads + anchors, centre, scale)
         features, anchors, ahead, centre, scale = self.memory.read(state)
         leads = _leads(features, anchors[0], ahead[0], self.coefficients, state["group"])
         return Reading(leads, centre, scale)
+
+    def medians(self, state: State) -> tuple[Array, Array]:
+        """Medians (series, horizon) in the units of the series, the held-out errors added, and the scale."""
+        if self.memory.covariates.n_columns:
+            leads, centre, scale = self.read(state)
+            return centre[:, None] + scale[:, None] * (leads + self._errors(state["group"])), scale
+        if compiles():
+            seen = state["sums"], state["modes"], self.memory.evening(state)
+            learned = self.turned, self.middle, state["group"]
+            found: tuple[Array, Array] = compiled_memory().medians(*seen, *learned, self.memory.said(state))
+            return found
+        modes, anchors, centre, scale = self.memory.view(state)
+        medians, errors = self._fitted(modes, state["group"]), self._errors(state["group"])
+        medians += centre[:, None]
+        medians += scale[:, None] * (errors if anchors is None else errors + anchors)
+        return medians, scale
+
+    def _fitted(self, modes: Complex, group: NDArray[np.int64]) -> Array:
+        """What the `modes` (series, modes) around the centre say of every lead, (series, horizon)."""
+        if len(self.turned) == 1:
+            fitted: Array = np.dot(modes, self.turned[0]).real
+            return fitted
+        return np.asarray((modes[:, None] @ self.turned[group])[:, 0].real)
+
+    def _errors(self, group: NDArray[np.int64]) -> Array:
+        """Medians (series or 1, horizon) of the held-out errors."""
+        return self.middle if len(self.middle) == 1 else self.middle[group]
 
     def passed(self, state: State, panel: Panel, rows: NDArray[np.int64], ahead: Array) -> Pass:
         """What the path says after each of `rows` of `panel`, ascending.

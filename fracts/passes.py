@@ -17,8 +17,8 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 # Of some origins, by their numbers: covariates known in advance, (series, origins, steps, known).
 Ahead = Callable[[Ints], Array]
-# All trained leads, quantiles at QUANTILES, after some rows of a panel, where `Array` is known ahead of each,
-# with series and rows in one axis; and the state after all rows.
+# What is said after some rows of a panel, where `Array` is known ahead of each, with series and rows in one
+# axis; and the state after all rows.
 Run = Callable[[State, Panel, Ints, Array], tuple[Forecast, State]]
 
 ROWS_AT_ONCE = 16384  # of all series, in a pass over a history
@@ -36,7 +36,9 @@ def passed(
     horizon: int,
     levels: Array,
 ) -> Iterator[Forecast]:
-    """Forecasts of trained leads from `origins`, ascending numbers of rows of `panel` gone by, in one pass.
+    """Forecasts from `origins`, ascending numbers of rows of `panel` gone by, in one pass.
+
+    `read` and `run` say all trained leads, at QUANTILES.
 
     Examples
     --------
@@ -52,9 +54,25 @@ def passed(
     >>> [forecast.mean[0, :, 0] for forecast in said]
     [array([4.]), array([5., 7.])]
     """
+
+    def asked(forecast: Forecast) -> Forecast:
+        quantiles = interpolate_quantiles(forecast.quantiles[:, :horizon], levels)
+        return Forecast(forecast.mean[:, :horizon], quantiles)
+
+    def ran(seen: State, part: Panel, rows: Ints, known: Array) -> tuple[Forecast, State]:
+        forecast, after = run(seen, part, rows, known)
+        return asked(forecast), after
+
+    return rolled(lambda seen: asked(read(seen)), ran, state, panel, origins, ahead)
+
+
+def rolled(
+    read: Callable[[State], Forecast], run: Run, state: State, panel: Panel, origins: Ints, ahead: Ahead
+) -> Iterator[Forecast]:
+    """`passed`, where `read` and `run` say the leads and levels that are asked for and no others."""
     n_series, known = len(panel.values), ahead(np.arange(1))
     if origins[0] == 0:
-        yield _asked(read(state | {"ahead": known[:, 0]}), n_series, horizon, levels)
+        yield _by_origin(read(state | {"ahead": known[:, 0]}), n_series)
     numbers = known.shape[2] * (len(QUANTILES) + known.shape[3])
     length = max(1, min(ROWS_AT_ONCE, _NUMBERS_AT_ONCE // numbers) // n_series)
     for start in range(0, int(origins[-1]), length):
@@ -62,7 +80,7 @@ def passed(
         part = panel.part(start, start + length)
         forecast, state = run(state, part, origins[here] - start - 1, ahead(here))
         if here.size:
-            yield _asked(forecast, n_series, horizon, levels)
+            yield _by_origin(forecast, n_series)
 
 
 def walked(
@@ -85,8 +103,7 @@ def walked(
         yield Forecast(np.stack([f.mean for f in said], 1), np.stack([f.quantiles for f in said], 1))
 
 
-def _asked(forecast: Forecast, n_series: int, horizon: int, levels: Array) -> Forecast:
-    """The leads and levels asked for, with origins and series apart."""
-    mean = forecast.mean[:, :horizon].reshape(n_series, -1, horizon)
-    quantiles = interpolate_quantiles(forecast.quantiles[:, :horizon], levels)
-    return Forecast(mean, quantiles.reshape(*mean.shape, -1))
+def _by_origin(forecast: Forecast, n_series: int) -> Forecast:
+    """The forecast with origins and series apart."""
+    mean = forecast.mean.reshape(n_series, -1, forecast.mean.shape[-1])
+    return Forecast(mean, forecast.quantiles.reshape(*mean.shape, -1))

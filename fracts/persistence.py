@@ -46,7 +46,7 @@ class Persistence(ABC):
     series_ids_: list[Any]
     freq_: str | None
     _learned: Sequence[str]
-    _historic: Sequence[str] = ()  # learned attributes that are neither weights nor kept by the door
+    _historic: Sequence[str] = ()  # attributes, None or with `detached`, that are no weights though learned
     _state: State
     _counts: Counts
     _clock: Clock
@@ -186,6 +186,7 @@ class Persistence(ABC):
         self._counts, self._scale = state["cutoff"].copy(), state["scale"].copy()
         self._layout, self.series_ids_, self._clock, self.freq_ = layout, layout.ids, clock, clock.freq
         self._state = {name: state[name].copy() for name in self._state}
+        self._leave_history()
         return self
 
     @property
@@ -200,6 +201,12 @@ class Persistence(ABC):
         """
         self._check_fitted()
         return sum(array.nbytes for array in self._state.values()) // len(self.series_ids_)
+
+    def _leave_history(self) -> None:
+        """Detach what is kept of the history so far beside the state."""
+        for name in self._historic:
+            if (kept := getattr(self, name)) is not None:
+                setattr(self, name, kept.detached())
 
     def _weights(self) -> dict[str, Any]:
         """The learned attributes that a state hangs on."""

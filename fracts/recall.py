@@ -4,8 +4,10 @@ One idea: whatever a forecast needs is read from this state, so a stream equals 
 is read as features and anchors, both around the causal centre in units of the causal scale.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
@@ -15,6 +17,7 @@ from fracts.anchor import SeasonSlots
 from fracts.bank import Complex, ModeBank
 from fracts.covariate_memory import N_MODES, CovariateMemory
 from fracts.density import Density
+from fracts.fast import compiled_memory, compiles
 from fracts.memory import mode_timescales
 from fracts.records import record
 from fracts.regression import Penalty
@@ -26,6 +29,7 @@ PROFILE_MEMORY = 5.0  # seasons
 MAX_FREQUENCIES = 12
 _BLOCK_ROWS = 256  # whose states are held at once
 _BLOCK_NUMBERS = 2**20  # in those states
+_NOTHING = np.empty((0, 0))
 
 
 class Walk(NamedTuple):
@@ -69,7 +73,7 @@ class LinearMemory:
         """The same memory, where no covariate is known in advance."""
         return replace(self, covariates=replace(self.covariates, n_known=0))
 
-    @property
+    @cached_property
     def density(self) -> Density:
         """How densely the series were seen."""
         return Density(self.bank)
@@ -88,6 +92,8 @@ class LinearMemory:
 
     def advance(self, state: State, panel: Panel) -> tuple[State, Array, Array]:
         """State after the rows of `panel`, and centre and scale (series, rows); `state` is left alone."""
+        if panel.times.size == 1:
+            return self._step(state, panel)
         blocks = []
         for rows in self._blocks(panel):
             part = panel.part(rows.start, rows.stop)
@@ -124,9 +130,54 @@ class LinearMemory:
         said = {k: a.read(state[k], state["time"][0], self.horizon) for k, a in self._slots()}
         return self._with(self._view(self.evened(state), state["sums"], said), *self.covariates.read(state))
 
+    def view(self, state: State) -> tuple[Complex, Array | None, Array, Array]:
+        """Evened modes around the centre (series, modes), in the units of the series; what the first anchor
+        says around it (series, horizon), in those of the scale, None where it is the centre; centre and scale
+        (series,)."""
+        offset, centre, scale = self.scaler.centred(state["sums"])
+        raw: Complex = state["modes"]
+        modes = raw[:, 0] - offset[:, None] * raw[:, 1]
+        if (even := self.evening(state)).size:
+            modes *= even
+        around = None
+        if (said := self.said(state)).size:
+            around = np.nan_to_num((said - centre[:, None]) / scale[:, None])
+        return modes, around, centre, scale
+
+    def evening(self, state: State) -> Array:
+        """What evens out the modes, (series, modes); (0, 0) where they are even."""
+        return _NOTHING if self.density.full(state["share"]) else self.density.gain(state["share"])
+
+    def said(self, state: State) -> Array:
+        """What the first anchor says, (series, horizon); (0, 0) where it is the centre."""
+        if (anchor := self.anchors[0]) is None:
+            return _NOTHING
+        return anchor.read(state["slots_0"], state["time"].item(0), self.horizon)
+
     def evened(self, state: State) -> Complex:
         """The modes of `state` as local means, however densely the series were seen."""
         return self.density.evened(state["modes"], state["share"])
+
+    def _step(self, state: State, row: Panel) -> tuple[State, Array, Array]:
+        """`advance` over a single row."""
+        values, time, before = row.values[:, 0], row.times.item(), state["time"].item(0)
+        step = 0.0 if math.isnan(before) else time - before
+        if compiles():
+            kept, decay = self.scaler.kept(step), self.bank.decay(step)
+            rows = state["sums"], state["modes"], values, kept, decay, self.bank.gain
+            sums, modes, centre, scale = compiled_memory().moved(*rows)
+        else:
+            sums, inputs = self.scaler.step(state["sums"], values, step)
+            modes = self.bank.step(state["modes"], inputs, step)
+            centre, scale = self.scaler.read(sums)
+        after = {"time": np.repeat(row.times, len(values)), "sums": sums, "modes": modes}
+        whole = not np.count_nonzero(np.isnan(values))
+        after |= self.density.step(state, row, modes, step, whole=whole)
+        for name, anchor in self._slots():
+            after[name] = anchor.step(state[name], values, time)
+        if self.covariates.n_columns:
+            after |= self.covariates.advance(state, row, np.array([step]))
+        return state | after, centre[:, None], scale[:, None]
 
     def _slots(self) -> Iterator[tuple[str, SeasonSlots]]:
         return ((f"slots_{i}", anchor) for i, anchor in enumerate(self.anchors) if anchor)

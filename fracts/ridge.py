@@ -8,13 +8,23 @@ from numpy.typing import NDArray
 
 from fracts.base import Forecaster
 from fracts.calibration import Calibration
-from fracts.checks import check_anchor, check_calibration, check_memory, check_penalty, check_pooled
+from fracts.checks import (
+    check_anchor,
+    check_calibration,
+    check_forgetting,
+    check_memory,
+    check_penalty,
+    check_pooled,
+)
+from fracts.fast import by_parts
 from fracts.forecasts import Forecast
 from fracts.inspection import Inspection
 from fracts.linear import Reading, fit_linear, is_pooled
 from fracts.passes import Ahead, passed
 from fracts.paths import extended
 from fracts.recall import linear_memory
+from fracts.recursive import Recursion, begun, learned_on
+from fracts.scoring import Continuation
 from fracts.seasons import chosen_season_lengths
 from fracts.series import Panel, State
 from fracts.timeline import Clock
@@ -43,10 +53,12 @@ class FracRidge(Calibration, Forecaster, Inspection):
     penalty : strength of the prior, as the number of observations that outweigh it; "auto" chooses.
     anchor : what to lean on: the "centre" of a series, its "last" value, a profile of its "season"; "auto"
         chooses.
-    calibration : "held-out": intervals are as wide as held-out errors ask for; "adaptive": they start there
-        and learn from every value that `update`, `learn_one` and `learn_many` bring, each series for itself,
-        by a conformal tracker of quantiles (`fracts.conformal`). `apply` learns along the history it is
-        given. The median is moved only where it is found outside of the tracked quartiles.
+    forgetting : None, or what a row weighs beside the next one that `update(..., update_params=True)` learns
+        from, above 0 and up to 1: the coefficients are then learned on by recursive least
+        squares. Keeps a matrix of features by features for each lead, and for each series that has
+        coefficients of its own.
+    calibration : "held-out": intervals as wide as held-out errors ask for; "adaptive": they start there and
+        learn from every value, each series for itself, by a conformal tracker (`fracts.conformal`).
     past_only : columns of `X` that are known up to now and not in advance, as measured weather is.
     lower : None, or a bound that no value lies below: forecasts, quantiles among them, are cut off there.
     transform : the scale to work on: None, "log", "log1p", "box-cox", or an increasing scikit-learn
@@ -69,6 +81,8 @@ class FracRidge(Calibration, Forecaster, Inspection):
     """
 
     _takes_covariates = True
+    _historic = ("_recursion",)
+    _recursion: Recursion | None = None
 
     def __init__(
         self,
@@ -80,6 +94,7 @@ class FracRidge(Calibration, Forecaster, Inspection):
         pooled: str | bool = "auto",
         penalty: str | float = "auto",
         anchor: str = "auto",
+        forgetting: float | None = None,
         calibration: str = "held-out",
         past_only: tuple[Any, ...] = (),
         lower: float | None = None,
@@ -92,6 +107,7 @@ class FracRidge(Calibration, Forecaster, Inspection):
         self.pooled = pooled
         self.penalty = penalty
         self.anchor = anchor
+        self.forgetting = forgetting
         self.calibration = calibration
         self.past_only = past_only
         self.lower = lower
@@ -99,6 +115,7 @@ class FracRidge(Calibration, Forecaster, Inspection):
 
     def _fit(self, panel: Panel, clock: Clock) -> None:
         check_memory(self.n_modes, self.timescales)
+        check_forgetting(self.forgetting)
         check_pooled(self.pooled)
         check_calibration(self.calibration)
         strength = check_penalty(self.penalty)
@@ -116,14 +133,25 @@ class FracRidge(Calibration, Forecaster, Inspection):
         self.pooled_ = is_pooled(self.pooled, panel, memory)
         ids = self.series_ids_
         self._path = fit_linear(panel, memory, ids, pooled=self.pooled_, strength=strength)
+        self._recursion = begun(self._path, panel, self.forgetting)
         self.penalty_ = self._path.penalty
         self._calibrate()
+
+    def _learned_on(self, rows: Continuation) -> dict[str, Any]:
+        if self._recursion is None:
+            return super()._learned_on(rows)
+        return learned_on(self._recursion, self._path, self._state, rows.whole(self._counts))
 
     def _empty_state(self, n_series: int) -> State:
         state = self._path.empty(self.series_ids_)
         return state if self._calibrator is None else state | self._calibrator.empty(state["group"])
 
     def _advance(self, state: State, panel: Panel) -> State:
+        if panel.times.size == 1:
+            return by_parts(self._advance_part, state, panel)
+        return self._advance_part(state, panel)
+
+    def _advance_part(self, state: State, panel: Panel) -> State:
         if self._calibrator is None:
             return self._path.advance(state, panel)
         reading, after = self._path.unaware(state, panel)
@@ -132,6 +160,11 @@ class FracRidge(Calibration, Forecaster, Inspection):
 
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
         return extended(self._read, self._path.advance, state, self.horizon, horizon, quantiles)
+
+    def _median(self, state: State, horizon: int) -> NDArray[np.float64]:
+        if horizon > self.horizon or self._calibrator is not None:
+            return super()._median(state, horizon)
+        return self._path.medians(state)[0][:, :horizon]
 
     def _roll(
         self,

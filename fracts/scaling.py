@@ -5,6 +5,7 @@ average, a stream equals a batch, and nothing leaks from the future. The sums ar
 to the first value of the series (its origin): a series far from zero keeps its digits.
 """
 
+import math
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -16,9 +17,9 @@ from fracts.records import record
 Array = NDArray[np.float64]
 Numbers = TypeVar("Numbers", NDArray[np.float64], NDArray[np.complex128])
 
-_ROUNDING = 1e-7  # of the distance to the origin: a spread below it is rounding of the sum of squares
-_FINEST = 1e-14  # of the centre: values closer than that are one value
-_SMALLEST = 1e-300  # so that nothing is divided by 0
+ROUNDING = 1e-7  # of the distance to the origin: a spread below it is rounding of the sum of squares
+FINEST = 1e-14  # of the centre: values closer than that are one value
+SMALLEST = 1e-300  # so that nothing is divided by 0
 
 
 def decayed_sums(start: Numbers, decay: Numbers, drive: Numbers) -> Numbers:
@@ -83,6 +84,34 @@ class Scaler:
         begun = np.logical_or.accumulate(seen, axis=1) | ~np.isnan(sums[:, 3:])
         return np.concatenate([run, np.where(begun, origin[:, None], np.nan)[..., None]], axis=-1)
 
+    def kept(self, step: float) -> float:
+        """What the sums keep of themselves over a `step`."""
+        return math.exp(-step / self.timescale)
+
+    def step(self, sums: Array, values: Array, step: float) -> tuple[Array, Array]:
+        """`run` over a single row: sums (series, 4), and inputs (series, 2): the distance of each value to
+        its origin, 0 where missing, and 1 where seen.
+
+        values: (series,).  step: from the row before.
+        """
+        if len(values) > 1:
+            after = self.run(sums, values[:, None], np.array([step]))[:, 0]
+            seen = ~np.isnan(values)
+            return after, np.stack([np.where(seen, values - after[:, 3], 0.0), seen], axis=-1)
+        # One by one: on so few numbers numpy's calls cost more than its arithmetic.
+        weight, total, squares, origin = sums[0].tolist()
+        kept, value, offset = self.kept(step), values.item(), 0.0
+        known = not math.isnan(value)
+        if known:
+            origin = value if math.isnan(origin) else origin
+            offset = value - origin
+        weight, total, squares = (
+            weight * kept + known,
+            total * kept + offset,
+            squares * kept + offset * offset,
+        )
+        return np.array([[weight, total, squares, origin]]), np.array([[offset, float(known)]])
+
     @staticmethod
     def origin(sums: Array) -> Array:
         """First value of each series (...), 0 before it."""
@@ -94,10 +123,27 @@ class Scaler:
 
         The scale is never 0: that of a series that has not moved is too small to see beside its centre.
         """
+        _, centre, scale = Scaler.centred(sums)
+        return centre, scale
+
+    @staticmethod
+    def centred(sums: Array) -> tuple[Array, Array, Array]:
+        """Distance of the centre to the origin, centre and scale from sums (..., 4): each (...)."""
+        if sums.shape == (1, 4):
+            told = np.array(_centred_one(*sums[0].tolist()))
+            return told[:1], told[1:2], told[2:]
         weight, total, squares, origin = np.moveaxis(sums, -1, 0)
-        weight = np.maximum(weight, _SMALLEST)
-        offset = total / weight
-        spread = np.sqrt(np.maximum(squares / weight - offset**2, 0.0))
+        offset = total / np.maximum(weight, SMALLEST)
+        spread = np.sqrt(np.maximum(squares / np.maximum(weight, SMALLEST) - offset**2, 0.0))
         centre = np.where(np.isnan(origin), 0.0, origin + offset)
-        floor = _ROUNDING * np.abs(offset) + _FINEST * np.abs(centre) + _SMALLEST
-        return centre, np.maximum(spread, floor)
+        floor = ROUNDING * np.abs(offset) + FINEST * np.abs(centre) + SMALLEST
+        return offset, centre, np.maximum(spread, floor)
+
+
+def _centred_one(weight: float, total: float, squares: float, origin: float) -> tuple[float, float, float]:
+    """`Scaler.centred` of one series, without numpy's calls."""
+    weight = max(weight, SMALLEST)
+    offset = total / weight
+    centre = 0.0 if math.isnan(origin) else origin + offset
+    floor = ROUNDING * abs(offset) + FINEST * abs(centre) + SMALLEST
+    return offset, centre, max(math.sqrt(max(squares / weight - offset * offset, 0.0)), floor)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fracts.cohorts import cohorts, taken
+from fracts.cohorts import cohorts, taken, together
 from fracts.passes import Ahead
 from fracts.series import Panel, State
 
@@ -32,6 +32,15 @@ class Continuation(NamedTuple):
     begin: Counts
     end: Counts
     counts: Counts
+
+    def whole(self, now: Counts) -> Panel:
+        """The rows of all series; ValueError unless they follow one time and end at one. now: (series,)."""
+        if not (together(now) and together(self.end)):
+            raise ValueError(
+                "update_params=True, but the series stand at different stamps or end at different ones. "
+                "Bring all to one stamp by `update` without it, and give rows of all up to one stamp."
+            )
+        return self.panel.part(int(self.begin[0]), int(self.end[0]))
 
 
 class Medians(NamedTuple):

@@ -96,6 +96,8 @@ class Clock:
 
     def times(self, counts: Counts) -> NDArray[np.float64]:
         """Times of `counts` in base steps since the first row."""
+        if counts.shape == (1,):  # the same, in fewer calls
+            return np.array([float(counts.item() - self.origin) / self.step])
         return (counts - self.origin) / self.step
 
     def stamp(self, count: int) -> Any:
@@ -108,12 +110,21 @@ class Clock:
 
     def ahead(self, counts: Counts, horizon: int) -> Counts:
         """(len(counts), horizon), the counts of the base steps after each; ValueError where integers end."""
-        if int(counts.max()) + self.step * horizon > _LAST:
-            raise ValueError(
-                f"{horizon} steps after {self.stamp(int(counts.max()))} lie beyond the last stamp that 64 "
-                f"bits count, {self.stamp(_LAST)}. Ask for fewer steps, or let the stamps start earlier."
-            )
+        self._check_room(counts, horizon)
         return counts[:, None] + self.step * np.arange(1, horizon + 1, dtype=np.int64)
+
+    def after(self, counts: Counts) -> Counts:
+        """Counts of the base step after each; ValueError where integers end."""
+        self._check_room(counts, 1)
+        return counts + self.step
+
+    def _check_room(self, counts: Counts, horizon: int) -> None:
+        last = counts.item() if counts.size == 1 else int(counts.max())
+        if last + self.step * horizon > _LAST:
+            raise ValueError(
+                f"{horizon} steps after {self.stamp(last)} lie beyond the last stamp that 64 bits count, "
+                f"{self.stamp(_LAST)}. Ask for fewer steps, or let the stamps start earlier."
+            )
 
     def gaps(self, before: Counts, after: Counts) -> NDArray[np.bool_]:
         """Whether a row at each of `before` is followed, at `after`, by more than one base step."""

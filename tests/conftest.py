@@ -3,7 +3,7 @@
 import copy
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from hypothesis import settings
 from threadpoolctl import threadpool_limits
 from torch import nn
 
+from fracts import fast
 from fracts.base import Forecaster
 from fracts.baselines import (
     ARFIMA,
@@ -134,6 +135,16 @@ def _random_weights(network: nn.Module, seed: int) -> None:
 @pytest.fixture(scope="session")
 def random_weights() -> Callable[[nn.Module, int], None]:
     return _random_weights
+
+
+@pytest.fixture
+def without_numba(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Single rows are stepped in numpy, as where numba is not installed."""
+    monkeypatch.setattr(fast, "find_spec", lambda name: None)
+    fast.compiles.cache_clear()
+    yield
+    monkeypatch.undo()
+    fast.compiles.cache_clear()
 
 
 @pytest.fixture(scope="session")

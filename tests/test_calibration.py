@@ -15,7 +15,7 @@ from fracts import FracForecaster, FracRidge, backtest
 from fracts.conformal import Calibrator
 from fracts.heads import PARTS
 from fracts.linear import LinearPath
-from fracts.online import due_row
+from fracts.online import due_row, plan_of
 
 ROWS, FITTED, HORIZON, LEVELS = 190, 150, 3, [50, 80, 95]
 DAYS = pd.date_range("2024-01-01", periods=ROWS + HORIZON, freq="D")
@@ -285,7 +285,7 @@ def test_what_a_network_makes_of_a_due_forecast_is_what_its_head_says(random_wei
     features = torch.randn(2, 3, 16, dtype=torch.float64, generator=draws)
     known = torch.randn(2, n_known, dtype=torch.float64, generator=draws)
     leads = np.array([1, 2, 3])
-    shift, below, above = due_row(network, features.numpy(), leads, known.numpy())
+    shift, below, above = due_row(plan_of(network), features.numpy(), leads, known.numpy())
     errors = network.head.errors[0].numpy()
     middle = errors.shape[-1] // 2
     ahead = known[:, None].expand(2, HORIZON, n_known)
@@ -297,4 +297,4 @@ def test_what_a_network_makes_of_a_due_forecast_is_what_its_head_says(random_wei
         expected = shift[:, at, None] + centre + apart * np.exp(stretch)
         np.testing.assert_allclose(said[:, lead - 1], expected, atol=1e-9)
     network.head.silence(*PARTS)
-    assert not due_row(network, features.numpy(), leads, known.numpy()).any()
+    assert not due_row(plan_of(network), features.numpy(), leads, known.numpy()).any()

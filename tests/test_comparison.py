@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from utilsforecast import losses
 from utilsforecast.evaluation import evaluate
 
-from fracts import Drift, FracRidge, Mean, Naive, SeasonalNaive, compare, plots
+from fracts import Drift, FracRidge, Mean, Naive, SeasonalNaive, backtest, compare, plots
 from fracts.forecasts import QUANTILES
 from fracts.rolling_sums import CRPS_LEVELS
 from fracts.scores import diebold_mariano, naive_scale
@@ -162,6 +162,13 @@ def test_the_test_in_the_table_is_of_paired_scaled_errors_by_origin(found, two_s
     test = diebold_mariano(by_origin(other), by_origin(best), overlap=2)  # 3 steps ahead, 2 apart
     assert table.loc[other, "dm"] == pytest.approx(test.statistic)
     assert table.loc[other, "dm_p"] == pytest.approx(test.p)
+
+
+@pytest.mark.parametrize(
+    ("horizon", "step", "overlap"), [(1, 1, 1), (4, 1, 4), (4, 2, 2), (5, 2, 3), (2, 7, 1)]
+)
+def test_the_overlap_is_how_many_forecasts_in_a_row_share_a_time(horizon, step, overlap):
+    assert backtest(Naive(horizon), np.arange(60.0), start=20, step=step).overlap == overlap
 
 
 def test_seconds_of_fits_and_of_forecasts_are_told_apart(two_series, monkeypatch):

@@ -60,6 +60,8 @@ def make(request, random_weights):
         if request.param == "network":
             random_weights(alive.network_, 0)
             alive.network_.double()
+            X = table(0)
+            alive = alive.apply(history(0, X, n_series), X)
         return alive
 
     return model
@@ -206,6 +208,7 @@ def test_the_network_reads_covariates_in_its_memory_and_in_its_head(random_weigh
     stream = model.apply(y, X)
     alive = stream.forecast(X=X, level=90)[0] - stream.forecast(X=ahead, level=90)[0]
     model.network_.head.silence(*PARTS)
+    stream = model.apply(y, X)
     linear = stream.forecast(X=X, level=90)[0] - stream.forecast(X=ahead, level=90)[0]
     assert np.abs(alive - linear).max() > 1e-2
 

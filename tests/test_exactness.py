@@ -15,8 +15,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fracts import FracForecaster
-from fracts.online import encode_row
+from fracts import FracForecaster, FracRidge
+from fracts.online import encode_row, plan_of
 from fracts.series import Panel
 
 LEVELS = [50, 90]
@@ -74,6 +74,51 @@ def test_pieces_single_steps_and_one_pass_agree(models):
     agree()
 
 
+@pytest.mark.parametrize("model", ["FracRidge", "FracForecaster"])
+def test_compiled_or_in_numpy_the_forecasts_are_the_same(model, two_series, random_weights, request):
+    fitted = fitted_by(model, two_series, random_weights)
+    compiled = stream(fitted, two_series)
+    request.getfixturevalue("without_numba")
+    in_numpy = stream(fitted, two_series)
+    np.testing.assert_allclose(compiled, in_numpy, rtol=0, atol=1e-6 * np.abs(in_numpy).max())
+    assert len(np.unique(in_numpy)) == in_numpy.size
+
+
+def stream(fitted, y):
+    """Forecasts on the way over values, a gap and holes."""
+    model, told = fitted.apply(y[:100]), []
+    for row in y.to_numpy()[100:120]:
+        told.append(model.learn_many(row).forecast())
+    return np.array([*told, model.update(y[125:126]).forecast(), model.learn_many([1.0, 2.0]).forecast()])
+
+
+def fitted_by(name, y, random_weights):
+    if name == "FracRidge":
+        return FracRidge(3, season_lengths=7, pooled=False).fit(y[:100])
+    small = {"width": 16, "n_heads": 2, "max_epochs": 1, "random_state": 0}
+    model = FracForecaster(3, season_lengths=7, **small).fit(y[:100])
+    random_weights(model.network_, 0)
+    return model
+
+
+@pytest.mark.parametrize("numba", [True, False])
+@pytest.mark.parametrize("model", ["FracRidge", "FracForecaster"])
+def test_a_thousand_series_go_their_way_each(model, numba, two_series, random_weights, request):
+    if not numba:
+        request.getfixturevalue("without_numba")
+    fitted = fitted_by(model, two_series[["a"]].to_numpy(), random_weights)
+    y = two_series[["a"]].to_numpy()[:60] + np.random.default_rng(0).normal(size=1100)
+    many = fitted.apply(y[:55])
+    for row in y[55:]:
+        many.learn_many(row)
+    found, expected = many.forecast(), fitted.apply(y).forecast()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=steady(fitted) * np.abs(expected).max())
+    alone = fitted.apply(y[:55, 1050:1051])
+    for row in y[55:, 1050]:
+        alone.learn_many([row])
+    np.testing.assert_allclose(found[:, 1050], alone.forecast()[:, 0], rtol=0, atol=1e-5)
+
+
 def test_learn_one_is_learn_many_of_one(lively, two_series):
     alone = lively.apply(two_series[["a"]][:150]).set_state(lively.get_state(["a"]))
     other = copy.deepcopy(alone)
@@ -106,11 +151,12 @@ def test_a_state_goes_on_in_another_process_and_comes_back(lively, two_series, e
     )
 
 
-def test_the_networks_here_are_alive(models):
+def test_the_networks_here_are_alive(models, two_series):
     for model in models:
         if getattr(model, "network_", None) is not None:
             silent = copy.deepcopy(model)
             silent.network_.head.silence("shift", "stretch")
+            silent = silent.apply(two_series[:150])
             spoken = model.forecast(level=LEVELS) - silent.forecast(level=LEVELS)
             assert np.abs(spoken).max() > 0.05
 
@@ -171,9 +217,9 @@ def test_a_million_steps_in_float32_stay_close_to_one_pass_in_float64(random_wei
     exact.network_.double()
     state = exact._advance(exact._empty_state(1), Panel(values, np.arange(1e6)))
     centre, scale = model._path.memory.advance(model._empty_state(1), Panel(values, np.arange(1e6)))[1:]
-    u, step, moved = (values - centre) / scale, np.ones(1), model._empty_state(1)
+    u, moved, plan = (values - centre) / scale, model._empty_state(1), plan_of(stream)
     for at, one in enumerate(u[0]):
-        moved = encode_row(stream, moved, np.array([one]), np.array([float(at)]), step)
+        moved = encode_row(plan, moved, np.array([one]), float(at), 1.0)
     for name in moved:
         size = np.abs(state[name]).max()
         np.testing.assert_allclose(moved[name], state[name], rtol=0, atol=1e-4 * size, err_msg=name)

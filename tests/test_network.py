@@ -48,7 +48,7 @@ def alive(random_weights, seasons=(7,), n_series=1, seed=0, dtype=torch.float32)
     random_weights(model.network_, seed)
     if dtype == torch.float64:
         model.network_.double()
-    return model
+    return model.apply(pd.DataFrame(weekly(n_series)))
 
 
 @st.composite
@@ -163,15 +163,14 @@ def test_a_gap_is_as_long_as_its_empty_rows(random_weights, n_rows):
     assert_same_memory(filled, model, 1e-10)
 
 
-def test_updates_follow_weights_that_change_after_fit(random_weights):
+def test_apply_takes_up_weights_that_change_after_fit(random_weights):
     y = pd.DataFrame(weekly(1))
     model = alive(random_weights)
-    model.apply(y)
     random_weights(model.network_, 1)
     expected = alive(random_weights, seed=1).apply(y)
     np.testing.assert_array_equal(model.apply(y).forecast(level=90), expected.forecast(level=90))
-    one, many = model.apply(y), model.apply(y)
     model.network_.double()
+    one, many = model.apply(y), model.apply(y)
     one.learn_one(0.1).learn_one(0.2)
     many.update(pd.DataFrame({0: [0.1, 0.2]}, index=[ROWS, ROWS + 1]))
     assert one._state["layer_0_modes"].dtype == many._state["layer_0_modes"].dtype == np.float64
@@ -264,6 +263,7 @@ def test_a_silent_network_is_the_linear_path(random_weights):
     y = pd.DataFrame(weekly(1))
     model = alive(random_weights)
     model.network_.head.silence(*PARTS)
+    model = model.apply(y)
     linear = make((7,), n_layers=0).fit(y)
     for horizon in (3, 6):
         silent, alone = (m.apply(y).forecast(horizon, level=LEVELS) for m in (model, linear))

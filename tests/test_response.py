@@ -100,10 +100,11 @@ def test_series_with_weights_of_their_own_have_a_kernel_each_and_others_share_on
 
 
 @pytest.mark.slow
-def test_a_network_adds_the_mean_derivative_of_its_shift(monkeypatch, random_weights):
+def test_a_network_adds_the_mean_derivative_of_its_shift(monkeypatch, random_weights, without_numba):
     """Against forecasts of the model itself, a value moved up and down, at every origin that is averaged."""
-    read = Scaler.read
-    monkeypatch.setattr(Scaler, "read", staticmethod(lambda sums: (read(sums)[0], np.ones(sums.shape[:-1]))))
+    centred = Scaler.centred
+    still = staticmethod(lambda sums: (*centred(sums)[:2], np.ones(sums.shape[:-1])))
+    monkeypatch.setattr(Scaler, "centred", still)
     y = np.column_stack([weekly(80, seed=1), weekly(80, seed=2)]) - 50
     y[[25, 33, 70], 0] = nan
     model = FracForecaster(2, season_lengths=7, width=8, n_layers=1, n_heads=2, random_state=0).fit(y)

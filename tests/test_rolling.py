@@ -7,7 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from fracts import FracForecaster, FracRidge, Mean, Naive, SeasonalNaive, backtest, rolling_sums
+from fracts import (
+    Ensemble,
+    FracForecaster,
+    FracRidge,
+    Mean,
+    Naive,
+    SeasonalNaive,
+    backtest,
+    passes,
+    rolling_sums,
+)
 from fracts.scores import coverage, mase, naive_scale, pinball, rmsse
 
 pytestmark = pytest.mark.filterwarnings("ignore::fracts.checks.FitWarning")
@@ -263,7 +273,9 @@ def test_an_error_of_a_fit_says_in_which_backtest(two_series):
     assert "In the backtest of 'week', fitted up to 2024-07-15" in caught.value.__notes__[0]
 
 
-def test_scores_hold_no_forecast_however_many_origins(monkeypatch):
+@pytest.mark.parametrize("model", [Naive(2), Ensemble(2, [Naive(2)])], ids=["in passes", "step by step"])
+def test_scores_hold_no_forecast_however_many_origins(model, monkeypatch):
+    monkeypatch.setattr(passes, "ROWS_AT_ONCE", 200)
     held = []
     add = rolling_sums.Sums.add
 
@@ -272,7 +284,7 @@ def test_scores_hold_no_forecast_however_many_origins(monkeypatch):
         add(sums, batch)
 
     monkeypatch.setattr(rolling_sums.Sums, "add", watched)
-    backtest(Naive(2), np.arange(2000.0) % 7, start=100).scores()
+    backtest(model, np.arange(2000.0) % 7, start=100).scores()
     assert len(held) > 5 and max(held) <= 256 * 2
 
 

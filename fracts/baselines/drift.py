@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fracts.base import Forecaster
-from fracts.baselines.spread import advance_size, empty_size, learn_shape, size
+from fracts.baselines.spread import AtEveryRow, advance_size, empty_size, learn_shape, size
 from fracts.forecasts import Forecast
 from fracts.series import Panel, State
 from fracts.timeline import Clock
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 _ENDS = ("first", "first_time", "last", "last_time")
 
 
-class Drift(Forecaster):
+class Drift(AtEveryRow, Forecaster):
     """The line through the first and the last value goes on.
 
     Parameters
@@ -50,17 +50,26 @@ class Drift(Forecaster):
 
     def _advance(self, state: State, panel: Panel) -> State:
         ends = _ends(state, panel)
-        errors = panel.values - _line(ends[..., :-1], panel.times[:, None])[..., 0]
         return {
             "time": np.full_like(state["time"], panel.times[-1]),
             **dict(zip(_ENDS, ends[..., -1], strict=True)),
-            **advance_size(state, errors),
+            **advance_size(state, self._errors(state, panel)),
         }
 
     def _forecast(self, state: State, horizon: int, quantiles: Array) -> Forecast:
         ends = np.stack([state[name] for name in _ENDS])[..., None]
         points = _line(ends, state["time"][0] + np.arange(1.0, horizon + 1)[None])[:, 0]
-        return self.shape_.around(points, size(state), np.sqrt, quantiles)
+        return self._around(points, size(state), quantiles)
+
+    def _errors(self, state: State, panel: Panel) -> Array:
+        return panel.values - _line(_ends(state, panel)[..., :-1], panel.times[:, None])[..., 0]
+
+    def _points_at(self, state: State, panel: Panel, rows: NDArray[np.int64], horizon: int) -> Array:
+        due = panel.times[rows, None] + np.arange(1.0, horizon + 1)
+        return _line(_ends(state, panel)[..., rows + 1], due)
+
+    def _around(self, points: Array, sizes: Array, levels: Array) -> Forecast:
+        return self.shape_.around(points, sizes, np.sqrt, levels)
 
 
 def _ends(state: State, panel: Panel) -> Array:

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fracts.base import Forecaster
-from fracts.baselines.spread import advance_size, empty_size, learn_shape, size
+from fracts.baselines.spread import AtEveryRow, advance_size, empty_size, learn_shape, size
 from fracts.forecasts import Forecast
 from fracts.series import Panel, State
 from fracts.timeline import Clock
 
 
-class Mean(Forecaster):
+class Mean(AtEveryRow, Forecaster):
     """The mean of all values so far.
 
     Parameters
@@ -45,12 +45,25 @@ class Mean(Forecaster):
 
     def _advance(self, state: State, panel: Panel) -> State:
         sums, values = _running(state, panel)
-        errors = panel.values - _means(state, panel)[:, :-1]
-        return {"sum": sums[:, -1], "values": values[:, -1], **advance_size(state, errors)}
+        moved = advance_size(state, self._errors(state, panel))
+        return {"sum": sums[:, -1], "values": values[:, -1], **moved}
 
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
         points = np.repeat((state["sum"] / state["values"])[:, None], horizon, axis=1)
-        return self.shape_.around(points, size(state), np.ones_like, quantiles)
+        return self._around(points, size(state), quantiles)
+
+    def _errors(self, state: State, panel: Panel) -> NDArray[np.float64]:
+        return panel.values - _means(state, panel)[:, :-1]
+
+    def _points_at(
+        self, state: State, panel: Panel, rows: NDArray[np.int64], horizon: int
+    ) -> NDArray[np.float64]:
+        return np.repeat(_means(state, panel)[:, rows + 1, None], horizon, axis=2)
+
+    def _around(
+        self, points: NDArray[np.float64], sizes: NDArray[np.float64], levels: NDArray[np.float64]
+    ) -> Forecast:
+        return self.shape_.around(points, sizes, np.ones_like, levels)
 
 
 def _running(state: State, panel: Panel) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 from fracts.anchor import SeasonSlots
 from fracts.base import Forecaster
-from fracts.baselines.spread import advance_size, empty_size, learn_shape, size
+from fracts.baselines.spread import AtEveryRow, advance_size, empty_size, learn_shape, size
 from fracts.forecasts import Forecast
 from fracts.series import Panel, State
 from fracts.timeline import Clock
 
 
-class Naive(Forecaster):
+class Naive(AtEveryRow, Forecaster):
     """The last value goes on.
 
     Parameters
@@ -43,17 +43,29 @@ class Naive(Forecaster):
         return {"time": np.full(n_series, np.nan), "slots": _LAST.empty(n_series), **empty_size(n_series)}
 
     def _advance(self, state: State, panel: Panel) -> State:
-        errors = panel.values - _LAST.before(state["slots"], panel.values, panel.times)
         slots = _LAST.advance(state["slots"], panel.values, panel.times)
         return {
             "time": np.full_like(state["time"], panel.times[-1]),
             "slots": slots,
-            **advance_size(state, errors),
+            **advance_size(state, self._errors(state, panel)),
         }
 
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
         points = _LAST.read(state["slots"], state["time"][0], horizon)
-        return self.shape_.around(points, size(state), np.sqrt, quantiles)
+        return self._around(points, size(state), quantiles)
+
+    def _errors(self, state: State, panel: Panel) -> NDArray[np.float64]:
+        return panel.values - _LAST.before(state["slots"], panel.values, panel.times)
+
+    def _points_at(
+        self, state: State, panel: Panel, rows: NDArray[np.int64], horizon: int
+    ) -> NDArray[np.float64]:
+        return _LAST.run(state["slots"], panel.values, panel.times, horizon)[1][:, rows]
+
+    def _around(
+        self, points: NDArray[np.float64], sizes: NDArray[np.float64], levels: NDArray[np.float64]
+    ) -> Forecast:
+        return self.shape_.around(points, sizes, np.sqrt, levels)
 
 
 _LAST = SeasonSlots(1)

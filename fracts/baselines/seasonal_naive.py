@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 
 from fracts.anchor import SeasonSlots
 from fracts.base import Forecaster
-from fracts.baselines.spread import advance_size, empty_size, learn_shape, size
+from fracts.baselines.spread import AtEveryRow, advance_size, empty_size, learn_shape, size
 from fracts.checks import check_positive_integer
 from fracts.forecasts import Forecast
 from fracts.series import Panel, State
 from fracts.timeline import Clock, default_season_lengths
 
 
-class SeasonalNaive(Forecaster):
+class SeasonalNaive(AtEveryRow, Forecaster):
     """The last value seen at the same place in the season.
 
     Parameters
@@ -67,17 +67,29 @@ class SeasonalNaive(Forecaster):
         }
 
     def _advance(self, state: State, panel: Panel) -> State:
-        errors = panel.values - self._slots.before(state["slots"], panel.values, panel.times)
         slots = self._slots.advance(state["slots"], panel.values, panel.times)
         return {
             "time": np.full_like(state["time"], panel.times[-1]),
             "slots": slots,
-            **advance_size(state, errors),
+            **advance_size(state, self._errors(state, panel)),
         }
 
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
         points = self._slots.read(state["slots"], state["time"][0], horizon)
-        return self.shape_.around(points, size(state), self._growth, quantiles)
+        return self._around(points, size(state), quantiles)
+
+    def _errors(self, state: State, panel: Panel) -> NDArray[np.float64]:
+        return panel.values - self._slots.before(state["slots"], panel.values, panel.times)
+
+    def _points_at(
+        self, state: State, panel: Panel, rows: NDArray[np.int64], horizon: int
+    ) -> NDArray[np.float64]:
+        return self._slots.run(state["slots"], panel.values, panel.times, horizon)[1][:, rows]
+
+    def _around(
+        self, points: NDArray[np.float64], sizes: NDArray[np.float64], levels: NDArray[np.float64]
+    ) -> Forecast:
+        return self.shape_.around(points, sizes, self._growth, levels)
 
     def _growth(self, leads: NDArray[np.int64]) -> NDArray[np.float64]:
         seasons_begun = (leads - 1) // self._slots.season_length + 1

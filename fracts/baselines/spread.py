@@ -7,13 +7,16 @@ median is taken out of the errors, so the point is the value of the rule, as med
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fracts.forecasts import QUANTILES, Forecast, interpolate_quantiles
+from fracts.passes import Ahead, rolled
 from fracts.records import record
 from fracts.series import Panel, State
 
@@ -29,15 +32,20 @@ def empty_size(n_series: int) -> State:
 
 def advance_size(state: State, errors: NDArray[np.float64]) -> State:
     """The running size after one-step `errors` (series, rows), NaN for none."""
-    known = ~np.isnan(errors)
-    # Added one by one, so that any cutting of the rows gives the same bits.
-    squares = np.cumsum(np.column_stack([state["squares"], np.where(known, errors, 0.0) ** 2]), axis=1)[:, -1]
-    return {"squares": squares, "errors": state["errors"] + known.sum(axis=1)}
+    return {name: sums[:, -1] for name, sums in _running(state, errors).items()}
 
 
 def size(state: State) -> NDArray[np.float64]:
     """(series,): root mean square of the one-step errors, 0 before the first."""
     return np.sqrt(state["squares"] / np.maximum(state["errors"], 1.0))
+
+
+def _running(state: State, errors: NDArray[np.float64]) -> State:
+    """The running size (series, 1 + rows) before the first row of `errors` and after each."""
+    known = ~np.isnan(errors)
+    # Added one by one, so that any cutting of the rows gives the same bits.
+    squares = np.cumsum(np.column_stack([state["squares"], np.where(known, errors, 0.0) ** 2]), axis=1)
+    return {"squares": squares, "errors": np.cumsum(np.column_stack([state["errors"], known]), axis=1)}
 
 
 @record
@@ -83,3 +91,47 @@ def learn_shape(panel: Panel, rule: NDArray[np.float64], sizes: NDArray[np.float
     known = np.flatnonzero(counts >= min(ENOUGH, counts.max()))
     quantiles = np.array([np.quantile(by_lead[lead], QUANTILES) for lead in known])
     return Shape(known + 1, quantiles - interpolate_quantiles(quantiles, np.array([0.5])))
+
+
+class AtEveryRow(ABC):
+    """Mixin of rules that speak after every row at once. Goes before `Forecaster` among the bases."""
+
+    _advance: Any
+    _forecast: Any
+
+    @abstractmethod
+    def _errors(self, state: State, panel: Panel) -> NDArray[np.float64]:
+        """One-step errors (series, rows) of the rows of `panel`, NaN for none."""
+
+    @abstractmethod
+    def _points_at(
+        self, state: State, panel: Panel, rows: NDArray[np.int64], horizon: int
+    ) -> NDArray[np.float64]:
+        """The rule's values (series, len(rows), horizon) after each of `rows` of `panel`."""
+
+    @abstractmethod
+    def _around(
+        self, points: NDArray[np.float64], sizes: NDArray[np.float64], levels: NDArray[np.float64]
+    ) -> Forecast:
+        """The forecast with these `points` (series, horizon), and errors of `sizes` (series,)."""
+
+    def _roll(
+        self,
+        state: State,
+        panel: Panel,
+        origins: NDArray[np.int64],
+        ahead: Ahead,
+        horizon: int,
+        quantiles: NDArray[np.float64],
+    ) -> Iterator[Forecast]:
+        def run(
+            seen: State, part: Panel, rows: NDArray[np.int64], _: NDArray[np.float64]
+        ) -> tuple[Forecast, State]:
+            running = _running(seen, self._errors(seen, part))
+            sizes = size({name: sums[:, rows + 1].ravel() for name, sums in running.items()})
+            points = self._points_at(seen, part, rows, horizon).reshape(-1, horizon)
+            return self._around(points, sizes, quantiles), self._advance(seen, part)
+
+        return rolled(
+            lambda seen: self._forecast(seen, horizon, quantiles), run, state, panel, origins, ahead
+        )

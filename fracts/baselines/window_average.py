@@ -7,7 +7,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from fracts.base import Forecaster
-from fracts.baselines.spread import advance_size, empty_size, learn_shape, size
+from fracts.baselines.spread import AtEveryRow, advance_size, empty_size, learn_shape, size
 from fracts.checks import check_positive_integer
 from fracts.forecasts import Forecast
 from fracts.series import Panel, State
@@ -16,7 +16,7 @@ from fracts.timeline import Clock
 Array = NDArray[np.float64]
 
 
-class WindowAverage(Forecaster):
+class WindowAverage(AtEveryRow, Forecaster):
     """The mean of the last `window` values.
 
     Parameters
@@ -50,12 +50,22 @@ class WindowAverage(Forecaster):
         return {"window": np.full((n_series, self.window), np.nan), **empty_size(n_series)}
 
     def _advance(self, state: State, panel: Panel) -> State:
-        means, windows = _running(state["window"], panel.values)
-        return {"window": windows, **advance_size(state, panel.values - means[:, :-1])}
+        windows = _running(state["window"], panel.values)[1]
+        return {"window": windows, **advance_size(state, self._errors(state, panel))}
 
     def _forecast(self, state: State, horizon: int, quantiles: Array) -> Forecast:
         points = np.repeat(_mean(state["window"])[:, None], horizon, axis=1)
-        return self.shape_.around(points, size(state), np.ones_like, quantiles)
+        return self._around(points, size(state), quantiles)
+
+    def _errors(self, state: State, panel: Panel) -> Array:
+        return panel.values - _running(state["window"], panel.values)[0][:, :-1]
+
+    def _points_at(self, state: State, panel: Panel, rows: NDArray[np.int64], horizon: int) -> Array:
+        means = _running(state["window"], panel.values)[0][:, rows + 1]
+        return np.repeat(means[..., None], horizon, axis=2)
+
+    def _around(self, points: Array, sizes: Array, levels: Array) -> Forecast:
+        return self.shape_.around(points, sizes, np.ones_like, levels)
 
 
 def _running(windows: Array, values: Array) -> tuple[Array, Array]:

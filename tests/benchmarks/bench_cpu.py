@@ -26,7 +26,7 @@ from fracts.encoder import FracEncoder
 from fracts.heads import QuantileHead
 from fracts.mixer import FracMixer, Tokens
 from fracts.network import FracNetwork, as_arrays
-from fracts.online import encode_row
+from fracts.online import encode_row, plan_of
 
 WIDTH, HEADS, MODES, TIMESCALES = 64, 4, 16, (1.0, 131072.0)
 SIZES = (32, 512), (8, 2048), (1, 8192), (1, 131072)  # batch, time
@@ -98,9 +98,9 @@ def check():
         encoder, QuantileHead(WIDTH, torch.tensor([0.5]), torch.zeros(1, 1, 1)), np.empty(0)
     )
     u = np.random.default_rng(0).normal(size=200)
-    times, state = np.arange(200.0), as_arrays(encoder.empty(1))
+    times, state, plan = np.arange(200.0), as_arrays(encoder.empty(1)), plan_of(network)
     for value, at in zip(u, times, strict=True):
-        state = encode_row(network, state, np.array([value]), np.array([at]), np.ones(1))
+        state = encode_row(plan, state, np.array([value]), at, 1.0)
     rows = (torch.from_numpy(x)[None] for x in (u, times, np.ones(200)))
     with torch.no_grad():
         batch = as_arrays(network.encode(*rows, encoder.empty(1))[1])

@@ -1,0 +1,70 @@
+"""What makes single rows fast: compiled code where numba is installed, and the cores for many series.
+
+One idea: each step of a single row is written twice, in numpy and compiled (`compiled_memory`,
+`compiled_network`), and what calls it asks here which to take. The numbers are the same. Many series are
+stepped in parts of one size, so that they are the same on any number of cores as well.
+"""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from fracts.series import Panel, State
+
+PART = 512  # series stepped at once
+
+
+@lru_cache
+def compiles() -> bool:
+    """Whether single rows are stepped by compiled code."""
+    return find_spec("numba") is not None
+
+
+@lru_cache
+def compiled_memory() -> Any:
+    """The room of that name, imported at the first step."""
+    return import_module("fracts.compiled_memory")
+
+
+@lru_cache
+def compiled_network() -> Any:
+    """The room of that name, imported at the first step."""
+    return import_module("fracts.compiled_network")
+
+
+def by_parts(step: Callable[[State, Panel], State], state: State, panel: Panel) -> State:
+    """`step` of all series, which have nothing to do with each other, a part of them at a time."""
+    n_series = len(panel.values)
+    if n_series <= PART:
+        return step(state, panel)
+
+    def stepped(start: int) -> State:
+        part = slice(start, start + PART)
+        own = {name: array[part] for name, array in state.items()}
+        return step(own, Panel(panel.values[part], panel.times, panel.covariates[part]))
+
+    first = stepped(0)
+    whole = {name: np.empty((n_series, *array.shape[1:]), array.dtype) for name, array in first.items()}
+
+    def fill(start: int) -> None:
+        for name, array in stepped(start).items():
+            whole[name][start : start + PART] = array
+
+    for name, array in first.items():
+        whole[name][:PART] = array
+    with ThreadPoolExecutor(_cores()) as pool:
+        list(pool.map(fill, range(PART, n_series, PART)))
+    return whole
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,180 @@
+"""How long from an observation to a forecast of 24 hours, after histories of a thousand to a million hours?
+
+    python tests/benchmarks/bench_online.py
+    python tests/benchmarks/bench_online.py --peer river-SNARIMAX=/path/to/env/bin/python --peer ...
+    python tests/benchmarks/bench_online.py --many
+
+One series; every contestant has a process, and a peer an environment of its own. They take turns, a few steps
+each, so that whatever else the machine does meets all alike. Told are the median and the 99th percentile in
+microseconds, beside a matrix-vector product of 64 x 64 in float32 in the same turns. A contestant whose start
+or step takes too long is left out of the longer histories. With `--many` instead: observations a second of
+10,000 series by `learn_many`, on two cores. Before anything is timed the stream is checked against one pass.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from online_peers import CONTESTANTS, series
+from record import record
+
+PEERS = Path(__file__).parent / "online_peers.py"
+OURS = (
+    "FracForecaster",
+    "FracForecaster-numpy",
+    "FracRidge",
+    "FracRidge-numpy",
+    "FracForecaster-pandas",
+    "matvec-64",
+)
+HISTORIES = 1_000, 10_000, 100_000, 1_000_000
+STEPS, TURN_SECONDS = 20, 0.5  # of a turn: as many steps as fit, at most
+SLOWEST_START, SLOWEST_STEP = 600.0, 5.0  # seconds
+MANY = 10_000
+
+
+class Contestant:
+    """A process that fits, steps and tells its times."""
+
+    def __init__(self, name, python):
+        self.name, self.taken, self.steps = name, [], 1
+        self.process = subprocess.Popen(
+            [python, str(PEERS), name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def ask(self, **asked):
+        self.process.stdin.write(json.dumps(asked) + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise ChildProcessError(f"{self.name} ended with {self.process.wait()}")
+        return json.loads(answer)
+
+    def warm_up(self):
+        for _ in range(2):
+            median = float(np.median(self.ask(steps=self.steps)["ns"])) / 1e9
+            self.steps = int(np.clip(TURN_SECONDS / median, 1, STEPS))
+        return median
+
+    def turn(self):
+        self.taken += self.ask(steps=self.steps)["ns"]
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def check():
+    """A stream says what one pass over its history says, or nothing is timed."""
+    from fracts import FracForecaster, FracRidge
+
+    y = series(3_000)
+    for model in (
+        FracForecaster(24, season_lengths=24, max_epochs=1, random_state=0),
+        FracRidge(24, season_lengths=24),
+    ):
+        stream = model.fit(y[:2_000]).apply(y[:2_000])
+        for value in y[2_000:]:
+            stream.learn_one(value)
+        off = np.abs(stream.forecast() - model.apply(y).forecast()).max()
+        if not off < 1e-4:
+            raise SystemExit(f"the stream of {model} is {off:.1e} off one pass; nothing was timed")
+
+
+def tell_one_series(pythons, histories, turns):
+    print(f"{'history':>9} {'contestant':>28} {'start s':>8} {'median µs':>10} {'p99 µs':>9} {'steps':>6}")
+    rows, too_slow = [], set()
+    for n in histories:
+        contestants, starts = [], {}
+        for name, python in pythons.items():
+            if name in too_slow:
+                continue
+            one = Contestant(name, python)
+            try:
+                starts[name] = one.ask(start=n)["seconds"]
+                if one.warm_up() > SLOWEST_STEP or starts[name] > SLOWEST_START:
+                    too_slow.add(name)
+            except ChildProcessError as error:
+                print(f"{n:>9} {name:>28} {error}")
+                too_slow.add(name)
+                continue
+            contestants.append(one)
+        for _ in range(turns):
+            for one in contestants:
+                one.turn()
+        for one in contestants:
+            one.end()
+            median, late = (float(np.quantile(one.taken, q)) / 1e3 for q in (0.5, 0.99))
+            start = starts[one.name]
+            times = f"{start:>8.1f} {median:>10.1f} {late:>9.1f} {len(one.taken):>6}"
+            print(f"{n:>9} {one.name:>28} {times}", flush=True)
+            row = {"history": n, "contestant": one.name, "start_s": round(start, 2)}
+            rows.append(
+                row | {"median_us": round(median, 2), "p99_us": round(late, 2), "steps": len(one.taken)}
+            )
+    record("bench_online", [{"torch": version("torch")} | row for row in rows])
+
+
+def tell_many(n_series, rounds, compiled):
+    """Observations a second of many series that share their weights."""
+    from fracts import FracForecaster, FracRidge, fast
+
+    if not compiled:
+        fast.find_spec = lambda name: None
+
+    y = np.stack([np.roll(series(400), -shift) for shift in range(100)], axis=1)
+    panel = np.tile(y, (1, -(-n_series // 100)))[:, :n_series]
+    history = y[:300].copy()
+    history[40:, 0] = np.nan  # too few values for coefficients of its own, so all series share theirs
+    rows = []
+    print(f"{'model':>15} {'series':>7} {'observations a second':>22}")
+    for model in (
+        FracForecaster(24, season_lengths=24, random_state=0),
+        FracRidge(24, season_lengths=24, pooled=True),
+    ):
+        many = model.fit(history).apply(panel[:48])
+        many.learn_many(panel[48])
+        begun = time.perf_counter()
+        for row in panel[49 : 49 + rounds]:
+            many.learn_many(row)
+        rate = n_series * rounds / (time.perf_counter() - begun)
+        print(f"{type(model).__name__:>15} {n_series:>7} {rate:>22,.0f}", flush=True)
+        rows.append(
+            {
+                "model": type(model).__name__,
+                "compiled": compiled and fast.compiles(),
+                "series": n_series,
+                "rounds": rounds,
+                "a_second": round(rate),
+            }
+        )
+    record("bench_online_many", rows)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON")
+    parser.add_argument("--histories", nargs="+", type=int, default=HISTORIES)
+    parser.add_argument("--turns", type=int, default=100)
+    parser.add_argument("--many", action="store_true")
+    parser.add_argument("--numpy", action="store_true", help="with --many: as where numba is not installed")
+    parser.add_argument("--series", type=int, default=MANY)
+    parser.add_argument("--no-record", action="store_true")
+    arguments = parser.parse_args()
+    pythons = dict.fromkeys(OURS, sys.executable) | dict(peer.split("=", 1) for peer in arguments.peer)
+    if unknown := set(pythons) - set(CONTESTANTS):
+        parser.error(f"no contestant is called {unknown}; there are {list(CONTESTANTS)}")
+    check()
+    if arguments.many:
+        tell_many(arguments.series, max(1, arguments.turns // 5), not arguments.numpy)
+    else:
+        tell_one_series(pythons, arguments.histories, arguments.turns)
+
+
+if __name__ == "__main__":
+    main()

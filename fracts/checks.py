@@ -257,6 +257,15 @@ def check_pooled(pooled: object) -> None:
         raise ValueError(f"pooled must be True, False or 'auto', got {pooled!r}.")
 
 
+def check_calibration(calibration: object) -> None:
+    """ValueError unless "held-out" or "adaptive"."""
+    if calibration not in ("held-out", "adaptive"):
+        raise ValueError(
+            f"calibration must be 'held-out' (intervals as wide as held-out errors ask for) or 'adaptive' "
+            f"(that learn from every new value besides), got {calibration!r}."
+        )
+
+
 def check_forgetting(forgetting: object) -> None:
     """ValueError unless None or a number above 0 and up to 1."""
     if forgetting is None or (

@@ -75,6 +75,10 @@ class Conversion(ABC):
         `horizon` steps, numbers).
         """
 
+    def _settled(self, state: State, panel: Panel) -> State:
+        """The state to go on from after the history `panel` that was fitted."""
+        return state
+
     def _median(self, state: State, horizon: int) -> NDArray[np.float64]:
         """Medians (series, horizon) of `_forecast`. A model overrides this where they alone are faster."""
         return self._forecast(state, horizon, _HALF).quantiles[..., 0]
@@ -115,6 +119,7 @@ class Conversion(ABC):
         panel = self._panel(values, counts, X)
         self._fit(panel, self._clock)
         self._start(panel, reading)
+        self._state = self._settled(self._state, panel)
 
     def _enter(self, reading: Reading, clock: Clock) -> Counts:
         """The rows of a history on `clock`, once everything known of it is taken down."""

@@ -9,7 +9,16 @@ import torch
 from numpy.typing import NDArray
 
 from fracts.base import Forecaster
-from fracts.checks import check_anchor, check_forgetting, check_memory, check_network, check_penalty
+from fracts.calibration import Calibration
+from fracts.checks import (
+    check_anchor,
+    check_calibration,
+    check_forgetting,
+    check_memory,
+    check_network,
+    check_penalty,
+)
+from fracts.conformal import Calibrator, Due
 from fracts.cuts import Cuts
 from fracts.encoder import EncoderState, FracEncoder
 from fracts.fast import by_parts
@@ -19,7 +28,7 @@ from fracts.inspection import Inspection
 from fracts.linear import Reading, fit_linear, is_pooled
 from fracts.network import FracNetwork, as_arrays, as_state, as_weights, load_weights
 from fracts.network_response import network_response, typical_rows
-from fracts.online import Plan, encode_row, head_row, plan_of, shift_row
+from fracts.online import Plan, due_row, encode_row, head_row, plan_of, shift_row
 from fracts.passes import ROWS_AT_ONCE, Ahead, passed
 from fracts.paths import extended
 from fracts.reading import Reading as History
@@ -41,7 +50,7 @@ _MIN_ROWS = 100  # of training time for a network to be worth a try
 _MEAN_WEIGHTS = np.diff(np.concatenate([[0.0], (QUANTILES[1:] + QUANTILES[:-1]) / 2, [1.0]]))
 
 
-class FracForecaster(Forecaster, Inspection):
+class FracForecaster(Calibration, Forecaster, Inspection):
     """Forecasts from fractional memories: a linear path, and a selective FRAC network that refines it.
 
     The linear path is that of `FracRidge`. The network reads the series through banks of exponential modes
@@ -71,6 +80,8 @@ class FracForecaster(Forecaster, Inspection):
         from, above 0 and up to 1: the coefficients of the linear path are then learned on by recursive least
         squares. Keeps a matrix of features by features for each lead, and for each series that has
         coefficients of its own.
+    calibration : "held-out": intervals as wide as held-out errors ask for; "adaptive": they start there and
+        learn from every value, each series for itself, by a conformal tracker (`fracts.conformal`).
     past_only : columns of `X` that are known up to now and not in advance, as measured weather is.
     lower : None, or a bound that no value lies below: forecasts, quantiles among them, are cut off there.
     transform : the scale to work on: None, "log", "log1p", "box-cox", or an increasing scikit-learn
@@ -126,6 +137,7 @@ class FracForecaster(Forecaster, Inspection):
         max_epochs: int = 10,
         learning_rate: float = 2e-3,
         forgetting: float | None = None,
+        calibration: str = "held-out",
         past_only: tuple[Any, ...] = (),
         lower: float | None = None,
         transform: Any = None,
@@ -147,6 +159,7 @@ class FracForecaster(Forecaster, Inspection):
         self.max_epochs = max_epochs
         self.learning_rate = learning_rate
         self.forgetting = forgetting
+        self.calibration = calibration
         self.past_only = past_only
         self.lower = lower
         self.transform = transform
@@ -159,6 +172,7 @@ class FracForecaster(Forecaster, Inspection):
         check_memory(self.n_modes, self.timescales)
         check_forgetting(self.forgetting)
         check_network(self)
+        check_calibration(self.calibration)
         strength = check_penalty(self.penalty)
         self.season_lengths_ = chosen_season_lengths(self.season_lengths, panel, clock)
         check_anchor(self.anchor, self.season_lengths_)
@@ -174,6 +188,7 @@ class FracForecaster(Forecaster, Inspection):
         pooled = is_pooled("auto", panel, memory)
         self._path = fit_linear(panel, memory, self.series_ids_, pooled=pooled, strength=strength)
         self._recursion = begun(self._path, panel, self.forgetting)
+        self._calibrate()
         self.device_ = _device(self.device)
         self.network_: FracNetwork | None = None
         self.history_: list[Epoch] = []
@@ -236,38 +251,49 @@ class FracForecaster(Forecaster, Inspection):
         return learned_on(self._recursion, self._path, self._state, rows.whole(self._counts))
 
     def _empty_state(self, n_series: int) -> State:
-        state = self._path.empty(self.series_ids_)
-        if self.network_ is None:
-            return state
-        return state | as_arrays(self.network_.encoder.empty(n_series))
+        state, features = self._path.empty(self.series_ids_), None
+        if self.network_ is not None:
+            state |= as_arrays(self.network_.encoder.empty(n_series))
+            features = state["features"]
+        return state | ({} if self._calibrator is None else self._calibrator.empty(state["group"], features))
 
     def _advance(self, state: State, panel: Panel) -> State:
         if panel.times.size == 1:
-            return by_parts(self._advance_row, state, panel)
-        if self.network_ is None:
-            return self._path.advance(state, panel)
+            return by_parts(self._advance_part, state, panel)
         rows = max(1, ROWS_AT_ONCE // len(panel.values))
         for start in range(0, panel.times.size, rows):
             part = panel.part(start, start + rows)
-            if part.times.size == 1:
-                state = self._advance(state, part)
-            else:
-                state = self._advance_part(self.network_, state, part)
+            state = self._advance(state, part) if part.times.size == 1 else self._advance_part(state, part)
         return state
 
-    def _advance_row(self, state: State, row: Panel) -> State:
-        after, centre, scale = self._path.memory.advance(state, row)
-        if self._plan is None:
+    def _advance_part(self, state: State, panel: Panel) -> State:
+        after, features = self._moved(state, panel)
+        if self._calibrator is None:
             return after
-        time, before = row.times.item(), state["time"].item(0)
-        gap = 0.0 if math.isnan(before) else time - before
-        u = ((row.values - centre) / scale)[:, 0]
-        return after | encode_row(self._plan, state, u, time, gap, row.covariates[:, 0])
+        said = self._path.unaware(state, panel)[0]
+        return after | self._after_errors(self._calibrator, state, panel, said, features)[0]
 
-    def _advance_part(self, network: FracNetwork, state: State, panel: Panel) -> State:
+    def _moved(self, state: State, panel: Panel) -> tuple[State, NDArray[np.floating]]:
+        """State after the rows of `panel`, errors left aside, and features (series, rows, width) at each."""
         after, centre, scale = self._path.memory.advance(state, panel)
+        if self.network_ is None or self._plan is None:
+            return after, np.empty((*panel.values.shape, 0))
         u = (panel.values - centre) / scale
-        return after | as_arrays(self._encoded(network, state, panel, u)[1])
+        if panel.times.size == 1:
+            time, before = panel.times.item(), state["time"].item(0)
+            gap = 0.0 if math.isnan(before) else time - before
+            after = after | encode_row(self._plan, state, u[:, 0], time, gap, panel.covariates[:, 0])
+            return after, after["features"][:, None]
+        features, encoded = self._encoded(self.network_, state, panel, u)
+        return after | as_arrays(encoded), features.numpy()
+
+    def _moves(
+        self, calibrator: Calibrator, due: Due, known: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        if self._plan is None:
+            return super()._moves(calibrator, due, known)
+        shift, below, above = due_row(self._plan, due.features, calibrator.leads, known)
+        return shift, np.exp(below), np.exp(above)
 
     def _encoded(
         self, network: FracNetwork, state: State, panel: Panel, u: NDArray[np.float64]
@@ -283,10 +309,10 @@ class FracForecaster(Forecaster, Inspection):
             )
 
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
-        return extended(self._read, self._advance, state, self.horizon, horizon, quantiles)
+        return extended(self._read, lambda *at: self._moved(*at)[0], state, self.horizon, horizon, quantiles)
 
     def _median(self, state: State, horizon: int) -> NDArray[np.float64]:
-        if horizon > self.horizon:
+        if horizon > self.horizon or self._calibrator is not None:
             return super()._median(state, horizon)
         medians, scale = self._path.medians(state)
         if self._plan is not None:
@@ -311,11 +337,16 @@ class FracForecaster(Forecaster, Inspection):
     ) -> tuple[Forecast, State]:
         reading, centre, scale, after = self._path.passed(state, panel, rows, ahead)
         seen: State = {"group": state["group"].repeat(rows.size)}
+        features: NDArray[np.floating] = np.empty((*panel.values.shape, 0))
         if self.network_ is not None:
-            features, encoded = self._encoded(self.network_, state, panel, (panel.values - centre) / scale)
-            seen["features"] = features[:, rows].flatten(0, 1).numpy()
+            tokens, encoded = self._encoded(self.network_, state, panel, (panel.values - centre) / scale)
+            features, after = tokens.numpy(), after | as_arrays(encoded)
+            seen["features"] = features[:, rows].reshape(-1, features.shape[-1])
             seen["ahead"] = ahead.reshape(len(seen["group"]), *ahead.shape[2:])
-            after = after | as_arrays(encoded)
+        if self._calibrator is not None:
+            said = self._path.unaware(state, panel)[0]
+            kept, told = self._after_errors(self._calibrator, state, panel, said, features, rows)
+            after, seen = after | kept, seen | told
         return self._told(reading, seen), after
 
     def _read(self, state: State) -> Forecast:
@@ -323,7 +354,7 @@ class FracForecaster(Forecaster, Inspection):
 
     def _told(self, reading: Reading, state: State) -> Forecast:
         leads, centre, scale = reading
-        errors = self._path.errors[state["group"]]
+        errors = self._errors(state)
         moved = errors
         if self._plan is not None:
             moved = head_row(self._plan, state["features"], errors, state["ahead"])

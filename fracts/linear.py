@@ -152,6 +152,22 @@ class LinearPath:
         said = np.concatenate(leads, axis=1).reshape(-1, self.memory.horizon)
         return Pass(Reading(said, centre[:, rows].ravel(), scale[:, rows].ravel()), centre, scale, state)
 
+    def unaware(self, state: State, panel: Panel) -> tuple[Reading, State]:
+        """What the path says after each row of `panel` with nothing known ahead, leads (series, rows,
+        horizon), and the state after the last."""
+        n_series, n_rows = panel.values.shape
+        nothing = np.zeros((n_series, n_rows, self.memory.horizon, self.memory.covariates.n_known))
+        said = self.passed(state, panel, np.arange(n_rows), nothing)
+        leads = said.reading.leads.reshape(n_series, n_rows, -1)
+        return Reading(leads, said.centre, said.scale), said.state
+
+    def known_part(self, covariates: Array, group: NDArray[np.int64], leads: NDArray[np.int64]) -> Array:
+        """What `covariates` (series, known), known in advance, add to each of `leads`: (series, leads)."""
+        weights = self.coefficients[:, self.memory.n_features :, leads - 1]
+        own = weights[:1] if len(weights) == 1 else weights[group]
+        part: Array = (covariates[:, None] @ own)[:, 0]
+        return part
+
     def held_out_readings(self, panel: Panel) -> Reading:
         """`readings` of the panel fitted, each fold by weights that never saw it; NaN before the first."""
         state = self.empty(self.ids)

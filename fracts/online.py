@@ -203,6 +203,22 @@ def shift_row(plan: Plan, features: Array, ahead: Array | None = None) -> Array:
     return _outputs(plan, features, ahead, parts=1)[:, 0]
 
 
+def due_row(plan: Plan, features: Array, leads: NDArray[np.int64], known: Array) -> NDArray[np.float64]:
+    """Shift, and log stretches below and above, of a forecast of each of `leads`: (3, batch, leads).
+
+    features: (batch, leads, width), of the rows they were made at.  known: (batch, numbers), what was known
+    in advance of the one row that all are for.
+    """
+    parts = leads - 1 + plan.head_bias.size // 3 * np.arange(3)[:, None]  # (3, leads)
+    outputs = np.einsum("blw,wpl->pbl", features, plan.head[:, parts]) + plan.head_bias[parts][:, None]
+    if known.shape[-1]:
+        traits = _silu(known.astype(features.dtype) @ plan.traits + plan.traits_bias)
+        weights = (features @ plan.weigh + plan.weigh_bias).reshape(*features.shape[:2], 3, -1)
+        outputs += np.einsum("blpt,bt->pbl", weights, traits)
+    moves: NDArray[np.float64] = outputs.astype(np.float64)
+    return moves
+
+
 def _outputs(plan: Plan, features: Array, ahead: Array | None, parts: int) -> Array:
     """The first `parts` of shift, log stretch below and log stretch above: (batch, parts, horizon)."""
     horizon, n_traits = plan.head_bias.size // 3, plan.traits_bias.size

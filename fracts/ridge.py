@@ -7,7 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fracts.base import Forecaster
-from fracts.checks import check_anchor, check_forgetting, check_memory, check_penalty, check_pooled
+from fracts.calibration import Calibration
+from fracts.checks import (
+    check_anchor,
+    check_calibration,
+    check_forgetting,
+    check_memory,
+    check_penalty,
+    check_pooled,
+)
 from fracts.fast import by_parts
 from fracts.forecasts import Forecast
 from fracts.inspection import Inspection
@@ -22,7 +30,7 @@ from fracts.series import Panel, State
 from fracts.timeline import Clock
 
 
-class FracRidge(Forecaster, Inspection):
+class FracRidge(Calibration, Forecaster, Inspection):
     """Linear forecasts from a bank of fractional memories.
 
     Every lead is a ridge regression on exponential modes of geometrically spaced timescales, plain and at
@@ -49,6 +57,8 @@ class FracRidge(Forecaster, Inspection):
         from, above 0 and up to 1: the coefficients are then learned on by recursive least
         squares. Keeps a matrix of features by features for each lead, and for each series that has
         coefficients of its own.
+    calibration : "held-out": intervals as wide as held-out errors ask for; "adaptive": they start there and
+        learn from every value, each series for itself, by a conformal tracker (`fracts.conformal`).
     past_only : columns of `X` that are known up to now and not in advance, as measured weather is.
     lower : None, or a bound that no value lies below: forecasts, quantiles among them, are cut off there.
     transform : the scale to work on: None, "log", "log1p", "box-cox", or an increasing scikit-learn
@@ -85,6 +95,7 @@ class FracRidge(Forecaster, Inspection):
         penalty: str | float = "auto",
         anchor: str = "auto",
         forgetting: float | None = None,
+        calibration: str = "held-out",
         past_only: tuple[Any, ...] = (),
         lower: float | None = None,
         transform: Any = None,
@@ -97,6 +108,7 @@ class FracRidge(Forecaster, Inspection):
         self.penalty = penalty
         self.anchor = anchor
         self.forgetting = forgetting
+        self.calibration = calibration
         self.past_only = past_only
         self.lower = lower
         self.transform = transform
@@ -105,6 +117,7 @@ class FracRidge(Forecaster, Inspection):
         check_memory(self.n_modes, self.timescales)
         check_forgetting(self.forgetting)
         check_pooled(self.pooled)
+        check_calibration(self.calibration)
         strength = check_penalty(self.penalty)
         self.season_lengths_ = chosen_season_lengths(self.season_lengths, panel, clock)
         check_anchor(self.anchor, self.season_lengths_)
@@ -122,6 +135,7 @@ class FracRidge(Forecaster, Inspection):
         self._path = fit_linear(panel, memory, ids, pooled=self.pooled_, strength=strength)
         self._recursion = begun(self._path, panel, self.forgetting)
         self.penalty_ = self._path.penalty
+        self._calibrate()
 
     def _learned_on(self, rows: Continuation) -> dict[str, Any]:
         if self._recursion is None:
@@ -129,18 +143,26 @@ class FracRidge(Forecaster, Inspection):
         return learned_on(self._recursion, self._path, self._state, rows.whole(self._counts))
 
     def _empty_state(self, n_series: int) -> State:
-        return self._path.empty(self.series_ids_)
+        state = self._path.empty(self.series_ids_)
+        return state if self._calibrator is None else state | self._calibrator.empty(state["group"])
 
     def _advance(self, state: State, panel: Panel) -> State:
         if panel.times.size == 1:
-            return by_parts(self._path.advance, state, panel)
-        return self._path.advance(state, panel)
+            return by_parts(self._advance_part, state, panel)
+        return self._advance_part(state, panel)
+
+    def _advance_part(self, state: State, panel: Panel) -> State:
+        if self._calibrator is None:
+            return self._path.advance(state, panel)
+        reading, after = self._path.unaware(state, panel)
+        no_features = np.empty((*panel.values.shape, 0))
+        return after | self._after_errors(self._calibrator, state, panel, reading, no_features)[0]
 
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
         return extended(self._read, self._path.advance, state, self.horizon, horizon, quantiles)
 
     def _median(self, state: State, horizon: int) -> NDArray[np.float64]:
-        if horizon > self.horizon:
+        if horizon > self.horizon or self._calibrator is not None:
             return super()._median(state, horizon)
         return self._path.medians(state)[0][:, :horizon]
 
@@ -161,15 +183,21 @@ class FracRidge(Forecaster, Inspection):
         self, state: State, panel: Panel, rows: NDArray[np.int64], ahead: NDArray[np.float64]
     ) -> tuple[Forecast, State]:
         reading, _, _, after = self._path.passed(state, panel, rows, ahead)
-        return self._told(reading, state["group"].repeat(rows.size)), after
+        seen: State = {"group": state["group"].repeat(rows.size)}
+        if self._calibrator is not None:
+            unaware, _ = self._path.unaware(state, panel)
+            no_features = np.empty((*panel.values.shape, 0))
+            kept, told = self._after_errors(self._calibrator, state, panel, unaware, no_features, rows)
+            after, seen = after | kept, seen | told
+        return self._told(reading, seen), after
 
     def _read(self, state: State) -> Forecast:
-        return self._told(self._path.read(state), state["group"])
+        return self._told(self._path.read(state), state)
 
-    def _told(self, reading: Reading, group: NDArray[np.int64]) -> Forecast:
+    def _told(self, reading: Reading, state: State) -> Forecast:
         leads, centre, scale = reading
         mean = centre[:, None] + scale[:, None] * leads
-        return Forecast(mean, mean[..., None] + scale[:, None, None] * self._path.errors[group])
+        return Forecast(mean, mean[..., None] + scale[:, None, None] * self._errors(state))
 
     def _network_kernel(self, lags: NDArray[np.int64], lead: int) -> NDArray[np.float64]:
         return np.zeros(lags.size)

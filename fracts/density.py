@@ -8,6 +8,7 @@ Of a full history it is 1, and nothing changes. (Local means of irregular sample
 Probability and its Applications 9(1).)
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,9 +55,19 @@ class Density:
 
         modes: (series, 2, modes), after it.  step: from the row before.  whole: every series has a value.
         """
-        if whole and step == 1.0 and self.full(state["share"]):
+        if whole and step == 1.0 and self.full(state["share"]) and self._unbroken(state, row, modes):
             return {}  # a history that was full stays so
         return self.run(state, row, modes[:, None])[1]
+
+    def _unbroken(self, state: State, row: Panel, modes: Complex) -> bool:
+        """Whether no row without a value came just before: what the slowest mode has seen would tell."""
+        slowest = self.bank.timescales.size - 1
+        tau, seen = float(self.bank.timescales[slowest]), modes[:, 1, slowest].real
+        if len(seen) == 1:  # the same, in fewer calls
+            due = -math.expm1((state["start"].item() - row.times.item() - 1) / tau)
+            return abs(seen.item() - due) < _ROUNDING * due
+        dues = -np.expm1((state["start"] - row.times - 1) / tau)
+        return not np.count_nonzero(np.abs(seen - dues) >= _ROUNDING * dues)
 
     @staticmethod
     def full(share: Array) -> bool:

@@ -166,7 +166,7 @@ def encode_row(
     >>> plan = plan_of(FracNetwork(encoder, head, np.empty(0)))
     >>> state = encode_row(plan, as_arrays(encoder.empty(1)), np.array([0.3]), 0.0, 0.0)
     >>> {name: array.shape for name, array in state.items()}
-    {'layer_0_modes': (1, 2, 4, 4), 'layer_0_hold': (1, 2), 'features': (1, 8)}
+    {'features': (1, 8), 'layer_0_modes': (1, 2, 4, 4), 'layer_0_hold': (1, 2)}
     """
     dtype, beside, layers = plan.norm.dtype, plan.beside[:0], range(len(plan.layers))
     if covariates is not None and covariates.shape[1]:

@@ -1,0 +1,213 @@
+"""Is a search worth its time, and does the timescale that it chooses follow the memory of a series?
+
+    FRACTS_DATA=folder python tests/benchmarks/bench_search.py [--data ETTh1] [--trials 30] [--ridge]
+    python tests/benchmarks/bench_search.py --cuts [--rows 1048576] [--trials 20]
+
+The first compares, on a sample of 100 series of M4 Hourly, ETTh1 at 96 hours, the log realised variance of
+the S&P 500 (22 days) and the log flow of the Saugeen (30 days), `FracForecaster` as it stands, after 30
+trials of TPE and after 30 of random search, all validated on the same origins; MASE on the test rows, which
+no trial sees, and seconds. `NEURALFORECAST_PYTHON` names the Python of an environment with neuralforecast
+and optuna: its AutoNHITS has as many trials, and then as many seconds. `--ridge` searches `FracRidge`.
+
+With `--cuts` the series are power laws tempered at 64, 256 and 1,024 steps: MA weights of (1 - B)^-0.45 times
+exp(-lag / cut). The longest timescale that a search of `FracRidge` chooses is told beside the cut, and how
+much worse the best trial is in each decade of the longest timescale: a flat row chooses by chance.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import optuna
+import pandas as pd
+from optuna.distributions import FloatDistribution, IntDistribution
+from record import record
+
+from fracts import FitWarning, FracForecaster, FracRidge, FracSearch, backtest
+
+HERE = Path(__file__).parent
+D, CUTS = 0.45, (64, 256, 1024)
+M4_SERIES = 100
+
+
+def option(name, default):
+    return type(default)(sys.argv[sys.argv.index(name) + 1]) if name in sys.argv else default
+
+
+def m4_hourly(folder):
+    """A hundred series, evenly spread, that end together."""
+    table = pd.read_csv(folder / "m4_hourly.csv.gz")
+    ids = table["unique_id"].unique()
+    table = table[table["unique_id"].isin(ids[np.linspace(0, len(ids) - 1, M4_SERIES).astype(int)])]
+    end = table.groupby("unique_id")["ds"].transform("max")
+    return table.assign(ds=table["ds"] - end)[["unique_id", "ds", "y"]].reset_index(drop=True)
+
+
+def etth1(folder):
+    """14,400 hours of seven channels, in units of the spread of the first 8,640."""
+    table = pd.read_csv(folder / "ETTh1.csv.gz").drop(columns="date")[:14400]
+    return long_table((table - table[:8640].mean()) / table[:8640].std(ddof=0))
+
+
+def sp500(folder):
+    return long_table(np.log(pd.read_csv(folder / "sp500_rv5_daily.csv.gz")[["rv5"]]))
+
+
+def saugeen(folder):
+    return long_table(np.log(pd.read_csv(folder / "saugeen_river_flow_daily.csv.gz")[["flow"]]))
+
+
+def long_table(wide):
+    rows = wide.reset_index(drop=True).rename_axis("ds").reset_index()
+    return rows.melt("ds", var_name="unique_id", value_name="y")[["unique_id", "ds", "y"]]
+
+
+SETS = {  # reader, horizon, rows of the test, rows between two forecasts of validation and test
+    "M4 Hourly": (m4_hourly, 48, 48, 48),
+    "ETTh1": (etth1, 96, 2880, 24),
+    "sp500_rv5": (sp500, 22, 46 * 22, 22),
+    "saugeen": (saugeen, 30, 122 * 30, 30),
+}
+
+
+def last_stamps(table, n_rows):
+    return np.sort(table["ds"].unique())[-n_rows:]
+
+
+def tested(model, table, first, step):
+    """Test MASE of a model that is fitted on what comes before `first`, and seconds."""
+    begin = time.perf_counter()
+    scores = backtest({"it": model}, table, start=first, step=step).scores()
+    return float(scores.loc["it", "mase"]), time.perf_counter() - begin
+
+
+def ours(model, table, n_test, step, n_trials):
+    """Rows of the table: as it stands, and after searches."""
+    first = last_stamps(table, n_test)[0]
+    history = table[table["ds"] < first]
+    mase, seconds = tested(model, table, first, step)
+    rows = [{"who": "as it stands", "mase": mase, "validation": np.nan, "trials": 0, "seconds": seconds}]
+    for who, sampler in (("TPE", None), ("random", optuna.samplers.RandomSampler(seed=0))):
+        begin = time.perf_counter()
+        search = FracSearch(
+            model, n_trials=n_trials, step=step, sampler=sampler, refit=False, random_state=0, verbose=1
+        ).fit(history)
+        seconds = time.perf_counter() - begin
+        best = type(model)(**model.get_params(deep=False) | search.best_params_)
+        mase, again = tested(best, table, first, step)
+        told = {"mase": mase, "validation": -search.best_score_, "trials": n_trials}
+        rows.append({"who": who, **told, "seconds": seconds + again})
+    return rows
+
+
+def peer(table, horizon, n_test, step, n_trials, seconds):
+    """A row of AutoNHITS, in its own environment; None without one."""
+    python = os.environ.get("NEURALFORECAST_PYTHON")
+    if python is None:
+        return None
+    n_validation = max(1, (table["ds"].nunique() - n_test) // 5 // horizon) * horizon
+    task = {
+        "table": table.to_dict("list"),
+        "horizon": horizon,
+        "validation": n_validation,
+        "test": n_test,
+        "step": step,
+        "trials": n_trials,
+        "seconds": seconds,
+    }
+    with tempfile.TemporaryDirectory() as away:  # it writes logs where it runs
+        done = subprocess.run(
+            [python, str(HERE / "peers" / "autonhits_peer.py")],
+            cwd=away,
+            input=json.dumps(task),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    told = json.loads(done.stdout)
+    found = pd.DataFrame(told["table"]).merge(table, on=["unique_id", "ds"])
+    history = table[table["ds"] < last_stamps(table, n_test)[0]]
+    scale = history.groupby("unique_id")["y"].apply(lambda y: y.diff().abs().mean())
+    error = (found["y"] - found["forecast"]).abs().groupby(found["unique_id"]).mean()
+    return {
+        "who": "AutoNHITS, equal trials" if seconds is None else "AutoNHITS, equal time",
+        "mase": float((error / scale).mean()),
+        "validation": np.nan,
+        "trials": told["trials"],
+        "seconds": told["seconds"],
+    }
+
+
+def worth():
+    """Accuracy and seconds of every way to choose."""
+    folder, n_trials, rows = Path(os.environ["FRACTS_DATA"]), option("--trials", 30), []
+    for name, (read, horizon, n_test, step) in SETS.items():
+        if name not in option("--data", ",".join(SETS)).split(","):
+            continue
+        table = read(folder)
+        model = FracRidge(horizon) if "--ridge" in sys.argv else FracForecaster(horizon, random_state=0)
+        found = ours(model, table, n_test, step, n_trials)
+        budget = next(row["seconds"] for row in found if row["who"] == "TPE")
+        found += [
+            row
+            for trials, seconds in ((n_trials, None), (10_000, budget))
+            if (row := peer(table, horizon, n_test, step, trials, seconds))
+        ]
+        print(f"\n{name}, {type(model).__name__}({horizon})")
+        print(f"{'':<24} {'test MASE':>9} {'validation':>10} {'trials':>6} {'s':>8}")
+        for row in found:
+            print(
+                f"{row['who']:<24} {row['mase']:>9.4f} {row['validation']:>10.4f} {row['trials']:>6} "
+                f"{row['seconds']:>8.1f}"
+            )
+        rows += [{"data": name, "model": type(model).__name__, "horizon": horizon, **row} for row in found]
+    record("bench_search", rows)
+
+
+def tempered(n, cut, seed):
+    """A draw of (n,) values, the first n of 2n left out."""
+    lag = np.arange(n, dtype=np.float64)
+    weights = np.cumprod(np.append(1.0, (lag[1:] - 1 + D) / lag[1:])) * np.exp(-lag / cut)
+    noise = np.fft.rfft(np.random.default_rng(seed).normal(size=2 * n))
+    return np.fft.irfft(np.fft.rfft(weights, 2 * n) * noise, 2 * n)[n:]
+
+
+def cuts():
+    """The timescale chosen beside the cut."""
+    n, n_trials, rows = option("--rows", 2**20), option("--trials", 20), []
+    space = {"n_modes": IntDistribution(4, 16), "timescales_high": FloatDistribution(16, 2.0**20, log=True)}
+    model = FracRidge(1, season_lengths=(), anchor="centre", penalty=1.0)
+    print(
+        f"{'cut':>6} {'chosen':>9} {'ratio':>7} {'modes':>6} {'s':>7}  loss above the best, 1e-5, by decade"
+    )
+    for cut in CUTS:
+        begin = time.perf_counter()
+        search = FracSearch(
+            model, space, n_trials=n_trials, step=1, metric="rmse", refit=False, random_state=0
+        ).fit(tempered(n, cut, seed=0))
+        seconds = time.perf_counter() - begin
+        chosen, best = search.best_params_["timescales"][1], search.best_score_
+        highs = np.array([params["timescales"][1] for params in search.cv_results_["params"]])
+        behind = pd.Series(1e5 * (best - search.cv_results_["mean_test_score"]) / -best)
+        by_decade = behind.groupby(np.floor(np.log10(highs)).astype(int)).min()
+        told = ", ".join(f"10^{decade}: {loss:.1f}" for decade, loss in by_decade.items())
+        modes = search.best_params_["n_modes"]
+        print(f"{cut:>6} {chosen:>9.0f} {chosen / cut:>7.2f} {modes:>6} {seconds:>7.0f}  {told}", flush=True)
+        rows.append({"rows": n, "cut": cut, "chosen": chosen, "n_modes": modes, "trials": n_trials}
+                    | {"rmse": -best, "seconds": round(seconds, 1)})  # fmt: skip
+    record("bench_search_cuts", rows)
+    far = [row for row in rows if not 1 / 8 <= row["chosen"] / row["cut"] <= 8]
+    if far:
+        raise SystemExit(f"the chosen timescale is more than a factor of 8 from the cut: {far}")
+
+
+if __name__ == "__main__":
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        cuts() if "--cuts" in sys.argv else worth()

@@ -157,6 +157,10 @@ class LinearPath:
         horizon), and the state after the last."""
         n_series, n_rows = panel.values.shape
         nothing = np.zeros((n_series, n_rows, self.memory.horizon, self.memory.covariates.n_known))
+        if n_rows == 1:
+            after = self.advance(state, panel)
+            leads, centre, scale = self.read(after | {"ahead": nothing[:, 0]})
+            return Reading(leads[:, None], centre[:, None], scale[:, None]), after
         said = self.passed(state, panel, np.arange(n_rows), nothing)
         leads = said.reading.leads.reshape(n_series, n_rows, -1)
         return Reading(leads, said.centre, said.scale), said.state

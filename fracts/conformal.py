@@ -18,8 +18,8 @@ cost the bound; one step ahead nothing, since the ramp keeps them in order).
 
 What errors were like are averages of past ones: of themselves, a slow one, as far as it is beyond its
 standard error, which follows a level that broke; and of their size, the mean of a quick and a slow one.
-Steps and timescales were chosen on forecasts held out of the history of volatility, the VIX, road traffic
-and taxis, and on a river, on electric load and on processes with and without breaks.
+Steps and timescales were chosen on forecasts held out of the history of volatility, the VIX and taxis (one
+step ahead of road traffic too), and on a river, on electric load and on processes with and without breaks.
 """
 
 from __future__ import annotations

@@ -32,8 +32,9 @@ def check_positive_integer(value: object, name: str) -> int:
     24
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        got = repr(value) if value is None or isinstance(value, Real | str) else type(value).__name__
         raise ValueError(
-            f"{name} must be an integer of at least 1, got {value!r}. Give a count of steps, such as 24."
+            f"{name} must be an integer of at least 1, got {got}. Give a count of steps, such as 24."
         )
     return int(value)
 
@@ -97,7 +98,9 @@ def check_numbers(values: Any, name: str) -> NDArray[np.float64]:
     array([1., 2.])
     """
     if values.dtype.kind not in "iuf":
-        raise refused_numbers(name, values.dtype)
+        raise refused_numbers(
+            name, values.dtype, values if values.dtype == object and values.ndim == 1 else ()
+        )
     if isinstance(values, pd.Series):
         floats = values.to_numpy(dtype=np.float64, na_value=np.nan)
     else:
@@ -122,11 +125,16 @@ def without_none(values: ArrayLike) -> NDArray[Any]:
     return np.array(told).reshape(array.shape)
 
 
-def refused_numbers(name: str, dtype: object) -> TypeError:
-    """The error that values of `dtype` are no numbers."""
+def refused_numbers(name: str, dtype: object, values: Iterable[object] = ()) -> TypeError:
+    """The error that values of `dtype` are no numbers, with the first of `values` that is none."""
+    no_number = (
+        f", such as {value!r} in row {row}"
+        for row, value in enumerate(values)
+        if isinstance(value, bool) or not (value is None or value is pd.NA or isinstance(value, Real))
+    )
     return TypeError(
-        f"{name} holds values of dtype {dtype}; numbers are needed, NaN for none. "
-        "Convert first, with `pd.to_numeric(...)` for instance."
+        f"{name} holds values of dtype {dtype}{next(no_number, '')}; numbers are needed, NaN for none. "
+        "Convert first: texts with `pd.to_numeric(...)`, truths and others with `.astype(float)`."
     )
 
 
@@ -135,7 +143,7 @@ def _check_digits(integers: Any, floats: NDArray[np.float64], name: str) -> None
         if not np.isnan(kept) and int(kept) != exact:
             raise ValueError(
                 f"{name} holds {exact}, which float64 cannot keep to the last digit. Subtract a constant "
-                "such as the first value, or say `y.astype(float)` to accept the rounding."
+                "such as the first value, or make it a float to accept the rounding: `y.astype(float)`."
             )
 
 
@@ -212,7 +220,8 @@ def check_increasing(index: pd.Index[Any]) -> None:
         at = int(late[0]) + 1
         raise ValueError(
             f"the stamp {index[at]} (row {at}) does not come after {index[at - 1]}. Stamps must increase. "
-            "Sort with `y.sort_index()`, or drop repeats with `y[~y.index.duplicated()]`."
+            "Sort with `y.sort_index()`, or drop repeats with `y[~y.index.duplicated()]`; where a clock was "
+            "set back, give the stamps their zone, with `y.tz_localize(zone, ambiguous='infer')`."
         )
 
 

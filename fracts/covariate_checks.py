@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from fracts.checks import LARGEST, far_off
 Told = Callable[[int, int], str]  # a series and a row of it in words
 
 _LISTED = 4  # places named before the rest is counted
+_FEW_LEVELS = 20  # of texts, which a short history may hold once each
 
 
 def check_no_covariates(X: object, model: str) -> None:
@@ -92,6 +95,35 @@ def check_one_row(x: Any, names: Sequence[object], n_series: int) -> NDArray[np.
     return np.broadcast_to(table, (n_series, len(names)))
 
 
+def check_stamp_of_row(stamp: object, stamps: pd.Index[Any]) -> None:
+    """ValueError where a row of X has a `stamp` of the kind of `stamps` and it is none of theirs."""
+    dates = isinstance(stamp, datetime | np.datetime64 | pd.Period)
+    kind = dates if stamps.dtype.kind not in "iu" else isinstance(stamp, Integral)
+    if kind and any(stamp != wanted for wanted in stamps):
+        raise ValueError(
+            f"x is the row of {stamp}, but the value is that of {stamps[0]}. Give the row of that stamp, "
+            "or its values as a dict."
+        )
+
+
+def check_no_frame(x: object) -> None:
+    """TypeError for a frame where the values of one step are needed."""
+    if hasattr(x, "columns"):
+        raise TypeError(
+            f"x came as {type(x).__name__}; the covariates of one step are needed: a dict, a row such as "
+            "`X.loc[stamp]`, or values in the order of the columns."
+        )
+
+
+def check_vocabulary(n_levels: int, n_rows: int, column: object) -> None:
+    """ValueError for a column of texts of which nearly every one comes once."""
+    if n_levels > max(_FEW_LEVELS, n_rows // 2):
+        raise ValueError(
+            f"column {column!r} of X holds {n_levels} different texts in {n_rows} rows. A name that does not "
+            "come again tells nothing of what follows: leave it out, or make numbers or fewer kinds of it."
+        )
+
+
 def check_given(X: object, names: Sequence[object], stamps: str) -> None:
     """TypeError for an X that fit did not see, ValueError where the X that fit saw is missing."""
     if X is not None and not names:
@@ -113,7 +145,8 @@ def check_complete(lacking: NDArray[np.bool_], names: Sequence[object], told: To
         more = f", and {len(places) - _LISTED} more" if len(places) > _LISTED else ""
         raise ValueError(
             f"X lacks {', '.join(listed)}{more}. Every column needs a value wherever y has one, and at every "
-            "step forecast unless it is in past_only. Fill it (with `X.ffill()`, say), or leave y NaN there."
+            "step forecast unless it is in past_only. Give it (`X.reindex(stamps).ffill()` repeats the last "
+            "one, if that is what holds), or leave y NaN there."
         )
 
 

@@ -22,8 +22,11 @@ from fracts.covariate_checks import (
     check_finite_covariate,
     check_given,
     check_levels_seen,
+    check_no_frame,
     check_one_row,
     check_past_only,
+    check_stamp_of_row,
+    check_vocabulary,
     refused_column,
 )
 from fracts.covariate_reading import Places, Table, read_covariates
@@ -107,6 +110,9 @@ class Covariates:
             return np.empty((len(places.ids), 0))
         if x is None or not columns:
             check_given(x, self.names, f"the step {places.stamps[0]}")
+        check_no_frame(x)
+        if isinstance(x, pd.Series):
+            check_stamp_of_row(x.name, places.stamps)
         if isinstance(x, Mapping | pd.Series):
             check_columns(list(x.keys()), self.names, self.names)
             x = [x[name] for name in self.names]
@@ -198,6 +204,7 @@ def _learned(name: Any, table: Table, at: NDArray[np.int64], places: Places) -> 
         if not texts.map(lambda value: isinstance(value, str)).all():
             raise refused_column(name, column.dtype, "numbers, texts or categories")
         levels = sorted(texts.unique())
+        check_vocabulary(len(levels), len(texts), name)
     raw = Column(name, None if levels is None else tuple(levels), np.zeros(1), np.ones(1))
     numbers = _looked_up(raw, table, at, places)
     check_complete((places.needed & np.isnan(numbers))[None], [name], places.told)

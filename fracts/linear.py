@@ -236,8 +236,9 @@ def fit_linear(
     counts, holes = held_out_counts(panel, memory.horizon, n_groups)
     if not counts.any() and _moves(panel):
         warnings.warn(
-            f"the longest history, of {values.max()} rows, holds no forecast to try a penalty on, so one was "
-            "assumed, and a normal law for the intervals. Give a longer history.",
+            f"the longest history, of {values.max()} rows, holds no forecast of {memory.horizon} steps to "
+            "try a penalty on, so one was assumed, and a normal law for the intervals. Give a longer history "
+            "or a shorter horizon.",
             FitWarning,
             stacklevel=5,  # the line that called `fit`
         )

@@ -320,7 +320,7 @@ def _named(models: Any) -> dict[str, Forecaster]:
     if not isinstance(named, Mapping) or not named:
         raise TypeError(
             f"models came as {type(models).__name__}; a forecaster or a dict of them by name is needed. "
-            "Write `backtest({'ridge': FracRidge(24)}, y, ...)`."
+            "Write `{'ridge': FracRidge(24)}`."
         )
     for name, model in named.items():
         if not isinstance(model, Forecaster):

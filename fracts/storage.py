@@ -34,12 +34,15 @@ def write(model: Any, path: StrPath) -> None:
 
     Raises TypeError where the model holds what has no form in a file, OSError where the disk refuses.
     """
+    path = Path(os.path.realpath(path))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {path.parent} to save {path.name} in. Make it first.")
     arrays: Arrays = {}
     packed = pack(model, type(model).__name__, arrays)
     told = {"format": FORMAT, "versions": installed_versions(), "model": packed}
     told["sha256"] = _digest(told, arrays)
     header = {"fracts": json.dumps(told, allow_nan=False)}
-    _replace(Path(os.path.realpath(path)), safetensors.numpy.save(arrays, header))
+    _replace(path, safetensors.numpy.save(arrays, header))
 
 
 def read(path: StrPath) -> Any:

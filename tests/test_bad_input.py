@@ -57,7 +57,7 @@ BAD_HISTORIES = {
     "objects": (
         pd.Series([1, None, "x"], name="z"),
         TypeError,
-        "'z' holds values of dtype object.*to_numeric",
+        "'z' holds values of dtype object, such as 'x' in row 2.*to_numeric",
     ),
     "truths": (HISTORY > 0, TypeError, "'load' holds values of dtype bool.*numbers.*to_numeric"),
     "complex numbers": (np.array([1j, 2]), TypeError, "dtype complex128.*numbers"),

@@ -298,3 +298,8 @@ def test_files_of_every_format_are_read_and_forecast_what_they_did(path):
     for forecast in expected:
         np.testing.assert_allclose(model.forecast(level=90), forecast, rtol=1e-5)
         model.learn_one(1.5)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no folder .*missing to save model in"):
+        Mean(1).fit([1.0]).save(tmp_path / "missing" / "model")

@@ -141,6 +141,7 @@ def moved_on(model, state, rows):
     return model.get_state(), model.forecast(8, level=LEVELS)
 
 
+@pytest.mark.slow
 def test_a_state_goes_on_in_another_process_and_comes_back(lively, two_series, elsewhere):
     moved = copy.deepcopy(lively).update(two_series[150:160])
     state, found = elsewhere.submit(moved_on, lively, moved.get_state(), two_series[160:180]).result()

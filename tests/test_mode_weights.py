@@ -75,7 +75,7 @@ def test_no_content_changes_the_shares_of_modes_slower_than_the_window(content, 
     torch.testing.assert_close(moved / moved.sum(), still / still.sum(), rtol=1e-9, atol=0)
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(st.floats(0.01, 1e6))
 def test_hats_of_the_content_share_out_every_mode(window):
     hats = scores(window=window)[0, BASIS:]

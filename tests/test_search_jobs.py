@@ -75,6 +75,7 @@ def states(trials):
     return [trial.state.name for trial in trials]
 
 
+@pytest.mark.slow
 def test_a_killed_worker_loses_only_its_trial_which_another_runs_again(tmp_path):
     storage = tmp_path / "study.log"
     victim = Worker(storage, 9, 60)

@@ -1,5 +1,7 @@
 """Stamps of X: rows that no row of y asks for are skipped, and an error about them says that X is meant."""
 
+import copy
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -92,3 +94,20 @@ def test_a_covariate_far_too_large_or_small_is_named(value):
     model = ridge().fit(Y, X)
     with pytest.raises(ValueError, match=r"X holds .* in column 'heat' at 2020-02-10"):
         model.learn_one(1.0, {"heat": value})
+
+
+def test_a_row_of_another_stamp_is_refused_by_learn_one():
+    days = pd.date_range("2024-01-01", periods=60)
+    draws = np.random.default_rng(0)
+    X = pd.DataFrame({"temp": draws.normal(size=60), "holiday": draws.random(60) < 0.2}, days)
+    model = FracRidge(2).fit(pd.Series(draws.normal(size=50), days[:50]), X)
+    before = model.forecast(X=X)
+    with pytest.raises(ValueError, match=r"row of 2024-02-22 .* value is that of 2024-02-20"):
+        model.learn_one(1.0, X.loc["2024-02-22"])
+    with pytest.raises(TypeError, match="came as DataFrame; the covariates of one step"):
+        model.learn_one(1.0, X.loc[["2024-02-20"]])
+    np.testing.assert_array_equal(model.forecast(X=X), before)
+    other = copy.deepcopy(model).learn_one(1.0, dict(X.loc["2024-02-20"]))
+    np.testing.assert_array_equal(
+        model.learn_one(1.0, X.loc["2024-02-20"]).forecast(X=X), other.forecast(X=X)
+    )

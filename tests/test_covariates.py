@@ -1,6 +1,5 @@
 """Covariates at the door: aligned by stamp, in any container; errors name column, series and stamp."""
 
-import copy
 import pickle
 
 import numpy as np
@@ -377,23 +376,6 @@ def test_the_penalty_on_covariates_is_chosen_by_what_they_are_worth():
     useless = ridge().fit(y, noise).penalty_.covariates
     useful = ridge().fit(y + noise["a"] * 3, noise).penalty_.covariates
     assert useful <= 1.0 < 100.0 <= useless
-
-
-def test_a_row_of_another_stamp_is_refused_by_learn_one():
-    days = pd.date_range("2024-01-01", periods=60)
-    draws = np.random.default_rng(0)
-    X = pd.DataFrame({"temp": draws.normal(size=60), "holiday": draws.random(60) < 0.2}, days)
-    model = FracRidge(2).fit(pd.Series(draws.normal(size=50), days[:50]), X)
-    before = model.forecast(X=X)
-    with pytest.raises(ValueError, match=r"row of 2024-02-22 .* value is that of 2024-02-20"):
-        model.learn_one(1.0, X.loc["2024-02-22"])
-    with pytest.raises(TypeError, match="came as DataFrame; the covariates of one step"):
-        model.learn_one(1.0, X.loc[["2024-02-20"]])
-    np.testing.assert_array_equal(model.forecast(X=X), before)
-    other = copy.deepcopy(model).learn_one(1.0, dict(X.loc["2024-02-20"]))
-    np.testing.assert_array_equal(
-        model.learn_one(1.0, X.loc["2024-02-20"]).forecast(X=X), other.forecast(X=X)
-    )
 
 
 def test_a_column_of_names_that_do_not_come_again_is_refused():

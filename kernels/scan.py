@@ -4,14 +4,17 @@ The one idea: a bank of M exponential memories per head, forgetting over real el
 rate), written and read by the token. README.md has the mathematics.
 """
 
-import importlib.util
 import math
+from importlib.util import find_spec
 
 import torch
 from torch import Tensor
 
 from fracts.kernels.scan_chunked import scan_chunked
 from fracts.kernels.step import scan_step
+
+# Builds of torch for other accelerators, and for Windows, come without triton.
+TRITON = find_spec("triton") is not None
 
 
 def frac_scan(
@@ -152,8 +155,7 @@ def by_triton(v: Tensor) -> bool:
     >>> by_triton(torch.ones(1))
     False
     """
-    # Builds of torch for other accelerators, and for Windows, come without triton.
-    return v.is_cuda and v.dtype != torch.float64 and importlib.util.find_spec("triton") is not None
+    return v.is_cuda and v.dtype != torch.float64 and TRITON
 
 
 def _check(inputs: dict[str, Tensor], axes: str) -> None:

@@ -36,12 +36,17 @@ class Launch(NamedTuple):
     write: Program  # write_segments, ask_segments
     read: Program
     back: Program  # reads_back, writes_back
+    far: Program  # those with read, reads_back and writes_back that are for far tokens
 
 
-# Of an H200, by tests/benchmarks/tune_scan.py; the best of (M, P) = (16, 64) serves all.
+# Of an H200, by tests/benchmarks/tune_scan.py; the best of (M, P) = (16, 64) serves all. Far tokens take four
+# warps: with one, and 32 modes, Triton 3.6 gives wrong numbers for them.
+_FLOAT32 = Program(16, 4, 2)
 LAUNCHES = {
-    torch.float32: Launch(256, Program(16, 4, 2), Program(16, 4, 2), Program(16, 4, 2)),
-    torch.bfloat16: Launch(512, Program(64, 1, 2), Program(16, 1, 3), Program(16, 1, 3)),
+    torch.float32: Launch(256, _FLOAT32, _FLOAT32, _FLOAT32, _FLOAT32),
+    torch.bfloat16: Launch(
+        512, Program(64, 1, 2), Program(16, 1, 3, 168), Program(16, 1, 4), Program(16, 4, 2)
+    ),
 }
 
 
@@ -74,9 +79,9 @@ def _scan(
     write_segments[sizes.programs](b, step, rates, v, states, elapsed, *_strides(b, step, v), **write)
     carry[sizes.rows](rates, elapsed, initial_state, states, final_state, **sizes.carry, BACK=False)
     strides = _strides(c, b, step, v, y)
-    read = sizes.launch(sizes.how.read)
-    for part in (False, True):
-        read_segments[sizes.programs](c, b, step, rates, v, states, y, far, *strides, **read, FAR=part)
+    for program, part in ((sizes.how.read, False), (sizes.how.far, True)):
+        how = sizes.launch(program)
+        read_segments[sizes.programs](c, b, step, rates, v, states, y, far, *strides, **how, FAR=part)
     return y, final_state, states, elapsed, far
 
 
@@ -96,7 +101,6 @@ def _scan_back(
     step: Tensor,
     rates: Tensor,
     v: Tensor,
-    final_state: Tensor,
     states: Tensor,
     elapsed: Tensor,
     far: Tensor,
@@ -104,23 +108,22 @@ def _scan_back(
     """Gradients of what `_scan` is given, in its order."""
     c, b, v, dy, rates = _dense(c), _dense(b), _dense(v), _dense(grad_y), rates.contiguous()
     sizes = _Sizes(c, v)
-    grad_c, grad_b, grad_step, _, grad_v, grad_initial = sizes.gradients(c, b, step, rates, v, final_state)
+    grad_c, grad_b, grad_step, _, grad_v, grad_initial = sizes.gradients(c, b, step, rates, v, grad_state)
     after = torch.empty_like(states)
-    drates, passed = sizes.parts(states)
+    drates, passed, through = sizes.parts(states)
     ask = sizes.launch(sizes.how.write)
     ask_segments[sizes.programs](c, step, rates, dy, after, *_strides(c, step, dy), **ask)
     carry[sizes.rows](rates, elapsed, grad_state.contiguous(), after, grad_initial, **sizes.carry, BACK=True)
-    back = sizes.launch(sizes.how.back)
-    inputs, strides = (c, b, step, rates, v, dy, states, far), _strides(c, b, step, v, dy)
-    reading, writing = (grad_c, grad_step), (grad_b, grad_step, grad_v)
-    for part in (False, True):
+    inputs, strides = (c, b, step, rates, v, dy), _strides(c, b, step, v, dy)
+    reading, writing, parts = (grad_c, grad_step), (grad_b, grad_step, grad_v), (drates, passed, through)
+    launches = (sizes.launch(sizes.how.back), False), (sizes.launch(sizes.how.far), True)
+    for how, part in launches:
         reads_back[sizes.programs](
-            *inputs, *reading, drates, passed, *strides, *_strides(*reading), **back, FAR=part
+            *inputs, states, after, far, *reading, *parts, *strides, *_strides(*reading), **how, FAR=part
         )
-    given = final_state, after
-    for part in (False, True):
+    for how, part in launches:
         writes_back[sizes.programs](
-            *inputs, *given, *writing, drates, passed, *strides, *_strides(*writing), **back, FAR=part
+            *inputs, after, far, *writing, *parts, *strides, *_strides(*writing), **how, FAR=part
         )
     return grad_c, grad_b, grad_step, drates.sum((0, 2)), grad_v, grad_initial
 
@@ -134,27 +137,25 @@ def _(
     step: Tensor,
     rates: Tensor,
     v: Tensor,
-    final_state: Tensor,
     states: Tensor,
     elapsed: Tensor,
     far: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    return _Sizes(c, v).gradients(c, b, step, rates, v, final_state)
+    return _Sizes(c, v).gradients(c, b, step, rates, v, grad_state)
 
 
 def _keep(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
     c, b, step, rates, v, _ = inputs
-    ctx.save_for_backward(c, b, step, rates, v, *output[1:])
+    ctx.save_for_backward(c, b, step, rates, v, *output[2:])
     ctx.set_materialize_grads(False)
-    ctx.shape = output[0].shape
 
 
 def _backward(ctx: Any, grad_y: Tensor | None, grad_state: Tensor | None, *_: None) -> tuple[Tensor, ...]:
-    v, final_state = ctx.saved_tensors[4:6]
+    v, states = ctx.saved_tensors[4:6]
     if grad_y is None:
         grad_y = torch.zeros_like(v)
     if grad_state is None:
-        grad_state = torch.zeros_like(final_state)
+        grad_state = torch.zeros_like(states[:, :, 0])
     gradients: tuple[Tensor, ...] = _scan_back(grad_y, grad_state, *ctx.saved_tensors)
     return gradients
 
@@ -216,11 +217,13 @@ class _Sizes:
         grad_c, grad_b, grad_step, grad_rates, grad_v, grad_state = each
         return grad_c, grad_b, grad_step, grad_rates, grad_v, grad_state
 
-    def parts(self, states: Tensor) -> tuple[Tensor, Tensor]:
-        """Memory for the gradient of the rates, segment by segment, and for what passes from tile to tile."""
+    def parts(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Memory, segment by segment, for the gradient of the rates, for what passes from tile to tile, and
+        for what passes to the next segment."""
         shape = self.batch, self.heads, self.segments
         tiles = self.how.segment // self.how.back.tile
-        return states.new_empty(*shape, self.modes), states.new_empty(*shape, tiles, self.modes)
+        each, passed = (*shape, self.modes), (*shape, tiles, self.modes)
+        return states.new_empty(each), states.new_empty(passed), states.new_empty(each)
 
 
 def _padded(size: int) -> int:

@@ -42,35 +42,37 @@ def ask_segments(
     # What the outputs of a segment ask of the state before it.
     i_n, i_h, i_b = place(N, H)
     kind: tl.constexpr = dy.dtype.element_ty
-    o_m, i_t = tl.arange(0, BM), i_n * SEGMENT
+    o_m = tl.arange(0, BM)
     b_rate = tl.load(rates + i_h * M + o_m, mask=o_m < M, other=0.0)
     b_asked = tl.zeros([BM, BP], tl.float32)
-    before = 0.0
+    tokens = length(i_n, T, SEGMENT)
+    last = (tokens - 1) // TILE
+    i_t = i_n * SEGMENT + last * TILE
     c += i_b * scB + i_h * scH + i_t * scT
     step += i_b * sdB + i_h * sdH + i_t * sdT
     dy += i_b * syB + i_h * syH + i_t * syT
-    tokens = length(i_n, T, SEGMENT)
-    for start in range(0, tokens, TILE):
-        rest = tokens - start
+    for back in range(0, last + 1):
+        rest = tokens - (last - back) * TILE
         b_step = steps(step, rest, sdT, TILE)
-        b_read = tile(c, rest, scT, M, TILE, BM) * fade(before + tl.cumsum(b_step, 0), b_rate)
-        b_asked += product(tl.trans(b_read), tile(dy, rest, syT, P, TILE, BP), kind)
-        before += tl.sum(b_step, 0)
-        c += TILE * scT
-        step += TILE * sdT
-        dy += TILE * syT
+        b_read = tile(c, rest, scT, M, TILE, BM) * fade(tl.cumsum(b_step, 0), b_rate)
+        b_new = product(tl.trans(b_read), tile(dy, rest, syT, P, TILE, BP), kind)
+        b_asked = move(b_asked, -tl.sum(b_step, 0) * b_rate[:, None], b_new)
+        c -= TILE * scT
+        step -= TILE * sdT
+        dy -= TILE * syT
     put(asked + ((i_b * H + i_h) * N + i_n) * M * P, b_asked, o_m < M, P, P, BM, BP)
 
 
 @triton.jit
 def reads_back(
-    c, b, step, rates, v, dy, states, far, dc, dstep, drates, passed,
+    c, b, step, rates, v, dy, states, after, far, dc, dstep, drates, passed, through,
     scB, scT, scH, sbB, sbT, sbH, sdB, sdT, sdH, svB, svT, svH, syB, syT, syH, tcB, tcT, tcH, tdB, tdT, tdH,
     T, H, N, M: tl.constexpr, P: tl.constexpr,
     BP: tl.constexpr, BM: tl.constexpr, TILE: tl.constexpr, SEGMENT: tl.constexpr, FAR: tl.constexpr,
 ):  # fmt: skip
-    # Onwards with the state: the gradient of c; what time does to reading, left in dstep; and for each tile
-    # what its outputs ask of the logarithm of the state before it. FAR: of the segments with far tokens.
+    # Onwards with the state: the gradient of c; what time does to reading, left in dstep; for each tile what
+    # its outputs ask of the logarithm of the state before it, and at the end, in `through`, what all that
+    # comes later does. FAR: of the segments with far tokens.
     i_n, i_h, i_b = place(N, H)
     at = (i_b * H + i_h) * N + i_n
     if (tl.load(far + at) > 0) != FAR:
@@ -131,6 +133,9 @@ def reads_back(
         dc += TILE * tcT
         dstep += TILE * tdT
     tl.store(drates + at * M + o_m, b_drate, mask=o_m < M)
+    # The state of these tiles and the gradient as a product takes it: what `writes_back` takes away again.
+    b_after = rounded(tile(after + at * M * P, M, P, P, BM, BP), kind)
+    tl.store(through + at * M + o_m, tl.sum(b_after * b_state, 1), mask=o_m < M)
 
 
 @triton.jit
@@ -149,7 +154,7 @@ def _near_reads(
 
 @triton.jit
 def writes_back(
-    c, b, step, rates, v, dy, states, far, last_state, after, db, dstep, dv, drates, passed,
+    c, b, step, rates, v, dy, after, far, db, dstep, dv, drates, passed, through,
     scB, scT, scH, sbB, sbT, sbH, sdB, sdT, sdH, svB, svT, svH, syB, syT, syH,
     tbB, tbT, tbH, tdB, tdT, tdH, tvB, tvT, tvH,
     T, H, N, M: tl.constexpr, P: tl.constexpr,
@@ -165,12 +170,11 @@ def writes_back(
     forgotten: tl.constexpr = 16 if kind == tl.float32 else 6
     o_m, o_i = tl.arange(0, BM), tl.arange(0, TILE)
     b_rate = tl.load(rates + i_h * M + o_m, mask=o_m < M, other=0.0)
-    p_end = states + (at + 1) * M * P
-    if i_n == N - 1:
-        p_end = last_state + (i_b * H + i_h) * M * P
     b_grad = tile(after + at * M * P, M, P, P, BM, BP)
-    through = tl.sum(b_grad * tile(p_end, M, P, P, BM, BP), 1)  # [BM], of the log decay of all of the state
-    rest_of_time = -tl.sum(through * b_rate, 0)
+    b_through = tl.load(
+        through + at * M + o_m, mask=o_m < M, other=0.0
+    )  # of the log decay of all of the state
+    rest_of_time = -tl.sum(b_through * b_rate, 0)
     b_drate = tl.load(drates + at * M + o_m, mask=o_m < M, other=0.0)
     tokens = length(i_n, T, SEGMENT)
     last = (tokens - 1) // TILE
@@ -216,9 +220,9 @@ def writes_back(
         b_new = product(b_v, tl.trans(b_grad), kind)  # [TILE, BM]
         by_new = rounded(b_b * b_fade, kind) * b_new
         b_drate -= tl.sum(b_left[:, None] * by_new, 0)
-        through = tl.where(whole * b_rate > forgotten, 0.0, through - tl.sum(by_new, 0))
-        b_drate -= whole * through
-        through += tl.load(passed + o_m, mask=o_m < M, other=0.0)
+        b_through = tl.where(whole * b_rate > forgotten, 0.0, b_through - tl.sum(by_new, 0))
+        b_drate -= whole * b_through
+        b_through += tl.load(passed + o_m, mask=o_m < M, other=0.0)
         p_dstep = dstep + o_i * tdT
         change = tl.sum((by_log + by_new) * b_rate[None, :], 1) - tl.load(p_dstep, mask=o_i < rest, other=0.0)
         tl.store(p_dstep, rest_of_time + tl.cumsum(change, 0, reverse=True), mask=o_i < rest)

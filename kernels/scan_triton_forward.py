@@ -34,26 +34,26 @@ def write_segments(
     # What a segment writes into an empty state, and how long it lasts.
     i_n, i_h, i_b = place(N, H)
     kind: tl.constexpr = v.dtype.element_ty
-    o_m, i_t = tl.arange(0, BM), i_n * SEGMENT
+    o_m = tl.arange(0, BM)
     b_rate = tl.load(rates + i_h * M + o_m, mask=o_m < M, other=0.0)  # [BM]
     b_state = tl.zeros([BM, BP], tl.float32)
-    total = 0.0
+    after = 0.0
+    tokens = length(i_n, T, SEGMENT)
+    last = (tokens - 1) // TILE
+    i_t = i_n * SEGMENT + last * TILE
     b += i_b * sbB + i_h * sbH + i_t * sbT
     step += i_b * sdB + i_h * sdH + i_t * sdT
     v += i_b * svB + i_h * svH + i_t * svT
-    tokens = length(i_n, T, SEGMENT)
-    for start in range(0, tokens, TILE):
-        rest = tokens - start
-        whole = tl.sum(steps(step, rest, sdT, TILE), 0)
-        b_v = tile(v, rest, svT, P, TILE, BP)  # [TILE, BP]
-        b_write = tile(b, rest, sbT, M, TILE, BM) * fade(to_end(step, rest, sdT, TILE), b_rate)
-        b_state = move(b_state, -whole * b_rate[:, None], product(tl.trans(b_write), b_v, kind))
-        total += whole
-        b += TILE * sbT
-        step += TILE * sdT
-        v += TILE * svT
+    for back in range(0, last + 1):
+        rest = tokens - (last - back) * TILE
+        b_write = tile(b, rest, sbT, M, TILE, BM) * fade(after + to_end(step, rest, sdT, TILE), b_rate)
+        b_state += product(tl.trans(b_write), tile(v, rest, svT, P, TILE, BP), kind)
+        after += tl.sum(steps(step, rest, sdT, TILE), 0)
+        b -= TILE * sbT
+        step -= TILE * sdT
+        v -= TILE * svT
     at = (i_b * H + i_h) * N + i_n
-    tl.store(elapsed + at, total)
+    tl.store(elapsed + at, after)
     put(states + at * M * P, b_state, o_m < M, P, P, BM, BP)
 
 

@@ -56,15 +56,14 @@ class Setting:
     def call(self, kernel: str, program: Program) -> None:
         """One launch of `kernel`."""
         c, b, step, rates, v, dy = self.c, self.b, self.step, self.rates, self.v, self.dy
-        room.LAUNCHES[v.dtype] = Launch(self.segment, program, program, program)
+        room.LAUNCHES[v.dtype] = Launch(self.segment, program, program, program, program)
         sizes, strides = room._Sizes(c, v), room._strides
         if not hasattr(self, "outputs") or self.tile != program.tile:
             self.tile, self.outputs = program.tile, sizes.outputs(v)
             self.outputs[2].normal_()
             self.outputs[4].zero_()
             self.parts = sizes.parts(self.outputs[2])
-        y, last, states, elapsed, far = self.outputs
-        drates, passed = self.parts
+        y, _, states, elapsed, far = self.outputs
         how, at = sizes.launch(program), sizes.programs
         if kernel == "write":
             room.write_segments[at](b, step, rates, v, states, elapsed, *strides(b, step, v), **how)
@@ -75,19 +74,15 @@ class Setting:
                 c, b, step, rates, v, states, y, far, *strides(c, b, step, v, y), **how, FAR=False
             )
         else:
-            known, places = (c, b, step, rates, v, dy, states, far), strides(c, b, step, v, dy)
+            known, places = (c, b, step, rates, v, dy), strides(c, b, step, v, dy)
             if kernel == "reads back":
-                out = (c, step)
-                room.reads_back[at](
-                    *known, torch.empty_like(c), torch.empty_like(step), drates, passed,
-                    *places, *strides(*out), **how, FAR=False,
-                )  # fmt: skip
+                out = torch.empty_like(c), torch.empty_like(step)
+                known += (states, states)
             else:
-                out = (b, step, v)
-                room.writes_back[at](
-                    *known, last, states, *(torch.empty_like(x) for x in out), drates, passed,
-                    *places, *strides(*out), **how, FAR=False,
-                )  # fmt: skip
+                out = tuple(torch.empty_like(x) for x in (b, step, v))
+                known += (states,)
+            kernels = {"reads back": room.reads_back, "writes back": room.writes_back}
+            kernels[kernel][at](*known, far, *out, *self.parts, *places, *strides(*out), **how, FAR=False)
 
 
 def compile_one(job: tuple) -> str:

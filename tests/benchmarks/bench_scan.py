@@ -303,6 +303,7 @@ def main() -> None:
         }
         if rows:
             record("bench_scan", [told_of | row for row in rows], given.out)
+        short += missed(rows) if CUDA else []
     print(f"{time.perf_counter() - start:.0f} s in all")
     if short:
         raise SystemExit("\n".join(short))

@@ -81,7 +81,7 @@ def reads_back(
     o_m, o_i, i_t = tl.arange(0, BM), tl.arange(0, TILE), i_n * SEGMENT
     b_rate = tl.load(rates + i_h * M + o_m, mask=o_m < M, other=0.0)
     b_state = tile(states + at * M * P, M, P, P, BM, BP)
-    b_drate = tl.zeros([BM], tl.float32)
+    b_drate, by_clock = tl.zeros([BM], tl.float32), tl.zeros([TILE, BM], tl.float32)
     passed += at * (SEGMENT // TILE) * M
     c += i_b * scB + i_h * scH + i_t * scT
     b += i_b * sbB + i_h * sbH + i_t * sbT
@@ -97,7 +97,7 @@ def reads_back(
         b_c, b_b = tile(c, rest, scT, M, TILE, BM), tile(b, rest, sbT, M, TILE, BM)
         b_v, b_dy = tile(v, rest, svT, P, TILE, BP), tile(dy, rest, syT, P, TILE, BP)
         b_clock = tl.cumsum(b_step, 0)
-        b_decay = since_start(b_clock, b_rate)
+        b_decay = since_start(b_clock, b_rate, kind == tl.float32)
         b_read = rounded(b_c * b_decay, kind)
         b_dseen = product(b_dy, tl.trans(b_v), kind)  # [TILE, TILE]
         # A token's own write knows no time: it is left out of all that has to do with time.
@@ -113,12 +113,13 @@ def reads_back(
             b_near, by_time = _near_reads(b_dseen, b_c, b_b, b_step, b_rate, M, TILE, BM)
             b_dc = b_near + b_decay * b_old
             by_log = b_c * b_near + by_old
-            b_drate -= by_time + tl.sum(b_clock[:, None] * by_old, 0)
+            b_drate -= by_time
+            by_clock += b_clock[:, None] * by_old
         else:
-            b_near = product(b_dseen, b_b * to_start(b_decay), kind) + b_old
+            b_near = product(b_dseen, b_b * to_start(b_clock, b_rate, b_decay, kind == tl.float32), kind) + b_old
             b_dc = b_decay * b_near
             by_log = b_read * b_near
-            b_drate -= tl.sum(b_clock[:, None] * by_log, 0)
+            by_clock += b_clock[:, None] * by_log
         tl.store(dstep + o_i * tdT, tl.sum(by_log * b_rate[None, :], 1), mask=o_i < rest)
         put(dc, b_dc + own[:, None] * b_b, o_i < rest, tcT, M, TILE, BM)
         b_write = b_b * fade(to_end(step, rest, sdT, TILE), b_rate)
@@ -132,7 +133,7 @@ def reads_back(
         dy += TILE * syT
         dc += TILE * tcT
         dstep += TILE * tdT
-    tl.store(drates + at * M + o_m, b_drate, mask=o_m < M)
+    tl.store(drates + at * M + o_m, b_drate - tl.sum(by_clock, 0), mask=o_m < M)
     # The state of these tiles and the gradient as a product takes it: what `writes_back` takes away again.
     b_after = rounded(tile(after + at * M * P, M, P, P, BM, BP), kind)
     tl.store(through + at * M + o_m, tl.sum(b_after * b_state, 1), mask=o_m < M)
@@ -176,6 +177,7 @@ def writes_back(
     )  # of the log decay of all of the state
     rest_of_time = -tl.sum(b_through * b_rate, 0)
     b_drate = tl.load(drates + at * M + o_m, mask=o_m < M, other=0.0)
+    by_clock = tl.zeros([TILE, BM], tl.float32)
     tokens = length(i_n, T, SEGMENT)
     last = (tokens - 1) // TILE
     i_t = i_n * SEGMENT + last * TILE
@@ -194,7 +196,7 @@ def writes_back(
         b_c, b_b = tile(c, rest, scT, M, TILE, BM), tile(b, rest, sbT, M, TILE, BM)
         b_v, b_dy = tile(v, rest, svT, P, TILE, BP), tile(dy, rest, syT, P, TILE, BP)
         b_clock, whole = tl.cumsum(b_step, 0), tl.sum(b_step, 0)
-        b_decay = since_start(b_clock, b_rate)
+        b_decay = since_start(b_clock, b_rate, kind == tl.float32)
         b_read = b_c * b_decay
         # Transposed by making them so: [written by, seen by].
         b_dseen = product(b_v, tl.trans(b_dy), kind)
@@ -207,19 +209,19 @@ def writes_back(
             b_near, b_seen = _near_writes(b_dseen, b_c, b_b, b_step, b_rate, M, TILE, BM)
             by_log = b_b * b_near
         else:
-            b_grow = to_start(b_decay)
+            b_grow = to_start(b_clock, b_rate, b_decay, kind == tl.float32)
             b_write = b_b * b_grow
             b_near = product(b_dseen, b_read, kind)
             by_log = rounded(b_write, kind) * b_near
             b_near *= b_grow
-            b_drate += tl.sum(b_clock[:, None] * by_log, 0)
+            by_clock += b_clock[:, None] * by_log
             b_seen = product(b_write, tl.trans(b_read), kind)
         b_seen = tl.where(o_i[:, None] <= o_i[None, :], b_seen, 0.0)
         b_left = to_end(step, rest, sdT, TILE)
         b_fade = fade(b_left, b_rate)
         b_new = product(b_v, tl.trans(b_grad), kind)  # [TILE, BM]
         by_new = rounded(b_b * b_fade, kind) * b_new
-        b_drate -= tl.sum(b_left[:, None] * by_new, 0)
+        by_clock -= b_left[:, None] * by_new
         b_through = tl.where(whole * b_rate > forgotten, 0.0, b_through - tl.sum(by_new, 0))
         b_drate -= whole * b_through
         b_through += tl.load(passed + o_m, mask=o_m < M, other=0.0)
@@ -241,7 +243,7 @@ def writes_back(
         db -= TILE * tbT
         dstep -= TILE * tdT
         dv -= TILE * tvT
-    tl.store(drates + at * M + o_m, b_drate, mask=o_m < M)
+    tl.store(drates + at * M + o_m, b_drate + tl.sum(by_clock, 0), mask=o_m < M)
 
 
 @triton.jit

@@ -126,7 +126,7 @@ def read_segments(
         b_c, b_b = tile(c, rest, scT, M, TILE, BM), tile(b, rest, sbT, M, TILE, BM)  # [TILE, BM]
         b_v = tile(v, rest, svT, P, TILE, BP)  # [TILE, BP]
         b_clock = tl.cumsum(b_step, 0)
-        b_decay = since_start(b_clock, b_rate)
+        b_decay = since_start(b_clock, b_rate, kind == tl.float32)
         b_far = far_tokens(b_clock, b_step, b_rate, kind == tl.float32)
         if FAR:
             asked = b_far & (o_i < rest)
@@ -136,7 +136,7 @@ def read_segments(
         else:
             asked = o_i < rest
             b_any = b_any | b_far.to(tl.int32)
-            b_seen = product(b_c * b_decay, tl.trans(b_b * to_start(b_decay)), kind)
+            b_seen = product(b_c * b_decay, tl.trans(b_b * to_start(b_clock, b_rate, b_decay, kind == tl.float32)), kind)
         b_seen = tl.where(o_i[:, None] >= o_i[None, :], b_seen, 0.0)
         b_y = product(b_seen, b_v, kind) + product(b_c * b_decay * (1.0 / CENTRE), b_state, kind)
         put(y, b_y, asked, syT, P, TILE, BP)

@@ -70,16 +70,21 @@ def fade(b_time, b_rate):
 
 
 @triton.jit
-def since_start(b_clock, b_rate):
-    # [TILE, BM], CENTRE times the decay from the start of the tile; by half the exponent, or it underflows.
-    half = tl.exp2(b_clock[:, None] * (b_rate * (-0.5 * LOG2E))[None, :]) * ROOT
-    return half * half
+def since_start(b_clock, b_rate, EXACT: tl.constexpr):
+    # [TILE, BM], CENTRE times the decay from the start of the tile. EXACT: by half the exponent, whose sum with
+    # that of CENTRE would lose digits, or the decay underflows.
+    if EXACT:
+        half = tl.exp2(b_clock[:, None] * (b_rate * (-0.5 * LOG2E))[None, :]) * ROOT
+        return half * half
+    return tl.exp2(80.0 - b_clock[:, None] * (b_rate * LOG2E)[None, :])
 
 
 @triton.jit
-def to_start(b_decay):
+def to_start(b_clock, b_rate, b_decay, EXACT: tl.constexpr):
     # [TILE, BM], takes a write to the start of the tile; finite for far tokens too, whose decay ends at 0.
-    return 1.0 / tl.maximum(b_decay, 1.0 / CENTRE)
+    if EXACT:
+        return 1.0 / tl.maximum(b_decay, 1.0 / CENTRE)
+    return tl.exp2(tl.minimum(b_clock[:, None] * (b_rate * LOG2E)[None, :] - 80.0, 80.0))
 
 
 @triton.jit

@@ -116,15 +116,16 @@ def reads_back(
             b_drate -= by_time
             by_clock += b_clock[:, None] * by_old
         else:
-            b_near = product(b_dseen, b_b * to_start(b_clock, b_rate, b_decay, kind == tl.float32), kind) + b_old
+            b_write = b_b * to_start(b_clock, b_rate, b_decay, kind == tl.float32)
+            b_near = product(b_dseen, b_write, kind) + b_old
             b_dc = b_decay * b_near
             by_log = b_read * b_near
             by_clock += b_clock[:, None] * by_log
         tl.store(dstep + o_i * tdT, tl.sum(by_log * b_rate[None, :], 1), mask=o_i < rest)
         put(dc, b_dc + own[:, None] * b_b, o_i < rest, tcT, M, TILE, BM)
-        b_write = b_b * fade(to_end(step, rest, sdT, TILE), b_rate)
+        b_last = b_b * fade(to_end(step, rest, sdT, TILE), b_rate)
         whole = tl.sum(b_step, 0)
-        b_state = move(b_state, -whole * b_rate[:, None], product(tl.trans(b_write), b_v, kind))
+        b_state = move(b_state, -whole * b_rate[:, None], product(tl.trans(b_last), b_v, kind))
         passed += M
         c += TILE * scT
         b += TILE * sbT

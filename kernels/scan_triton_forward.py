@@ -136,13 +136,14 @@ def read_segments(
         else:
             asked = o_i < rest
             b_any = b_any | b_far.to(tl.int32)
-            b_seen = product(b_c * b_decay, tl.trans(b_b * to_start(b_clock, b_rate, b_decay, kind == tl.float32)), kind)
+            b_write = b_b * to_start(b_clock, b_rate, b_decay, kind == tl.float32)
+            b_seen = product(b_c * b_decay, tl.trans(b_write), kind)
         b_seen = tl.where(o_i[:, None] >= o_i[None, :], b_seen, 0.0)
         b_y = product(b_seen, b_v, kind) + product(b_c * b_decay * (1.0 / CENTRE), b_state, kind)
         put(y, b_y, asked, syT, P, TILE, BP)
-        b_write = b_b * fade(to_end(step, rest, sdT, TILE), b_rate)
+        b_last = b_b * fade(to_end(step, rest, sdT, TILE), b_rate)
         whole = tl.sum(b_step, 0)
-        b_state = move(b_state, -whole * b_rate[:, None], product(tl.trans(b_write), b_v, kind))
+        b_state = move(b_state, -whole * b_rate[:, None], product(tl.trans(b_last), b_v, kind))
         c += TILE * scT
         b += TILE * sbT
         step += TILE * sdT

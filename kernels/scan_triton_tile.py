@@ -71,8 +71,8 @@ def fade(b_time, b_rate):
 
 @triton.jit
 def since_start(b_clock, b_rate, EXACT: tl.constexpr):
-    # [TILE, BM], CENTRE times the decay from the start of the tile. EXACT: by half the exponent, whose sum with
-    # that of CENTRE would lose digits, or the decay underflows.
+    # [TILE, BM], CENTRE times the decay from the start of the tile. The sum of their exponents loses digits:
+    # EXACT is a square instead, as the decay alone would underflow.
     if EXACT:
         half = tl.exp2(b_clock[:, None] * (b_rate * (-0.5 * LOG2E))[None, :]) * ROOT
         return half * half

@@ -142,10 +142,16 @@ def main():
             models = trained(task, name, rate, options)
             seconds = round((time.perf_counter() - start) / len(models), 1)
             for seed, model in zip(options.seeds, models, strict=True):
+                start = time.perf_counter()
                 accuracy = accuracies(model, events, labels, LENGTHS, compiled=options.compile)
                 learned = [" ".join(favours(options)), rate, options.steps, n_parameters(model), seed]
                 row = {**known, "mixer": name, **dict(zip(LEARNED, [*learned, seconds], strict=True))}
                 report(row, accuracy, options.out)
+            memory = f", {torch.cuda.max_memory_allocated() / 2**20:.0f} MB at most" * (
+                options.device == "cuda"
+            )
+            tested = time.perf_counter() - start
+            print(f"{'':<22} {seconds} s a seed to train, {tested:.1f} s to test at all lengths{memory}")
 
 
 def favours(options):

@@ -66,7 +66,7 @@ def frac_scan(
         inputs["initial_state"] = initial_state
     _check(inputs, "BTH")
     if initial_state is None:
-        initial_state = v.new_zeros(v.shape[0], *c.shape[2:], v.shape[-1])
+        initial_state = rates.new_zeros(v.shape[0], *c.shape[2:], v.shape[-1])
     return scan(c, b, step, rates, v, initial_state)
 
 

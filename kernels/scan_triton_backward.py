@@ -81,6 +81,7 @@ def reads_back(
     o_m, o_i, i_t = tl.arange(0, BM), tl.arange(0, TILE), i_n * SEGMENT
     b_rate = tl.load(rates + i_h * M + o_m, mask=o_m < M, other=0.0)
     b_state = tile(states + at * M * P, M, P, P, BM, BP)
+    b_new = tl.zeros([BM, BP], tl.float32)
     b_drate, by_clock = tl.zeros([BM], tl.float32), tl.zeros([TILE, BM], tl.float32)
     passed += at * (SEGMENT // TILE) * M
     c += i_b * scB + i_h * scH + i_t * scT
@@ -125,7 +126,8 @@ def reads_back(
         put(dc, b_dc + own[:, None] * b_b, o_i < rest, tcT, M, TILE, BM)
         b_last = b_b * fade(to_end(step, rest, sdT, TILE), b_rate)
         whole = tl.sum(b_step, 0)
-        b_state = move(b_state, -whole * b_rate[:, None], product(tl.trans(b_last), b_v, kind))
+        b_new = product(tl.trans(b_last), b_v, kind)
+        b_state = move(b_state, -whole * b_rate[:, None], b_new)
         passed += M
         c += TILE * scT
         b += TILE * sbT
@@ -135,9 +137,10 @@ def reads_back(
         dc += TILE * tcT
         dstep += TILE * tdT
     tl.store(drates + at * M + o_m, b_drate - tl.sum(by_clock, 0), mask=o_m < M)
-    # The state of these tiles and the gradient as a product takes it: what `writes_back` takes away again.
-    b_after = rounded(tile(after + at * M * P, M, P, P, BM, BP), kind)
-    tl.store(through + at * M + o_m, tl.sum(b_after * b_state, 1), mask=o_m < M)
+    # `writes_back` takes away what its first tile wrote, times the gradient as a product rounds it.
+    b_after = tile(after + at * M * P, M, P, P, BM, BP)
+    b_lost = b_after - rounded(b_after, kind)
+    tl.store(through + at * M + o_m, tl.sum(b_after * b_state - b_lost * b_new, 1), mask=o_m < M)
 
 
 @triton.jit

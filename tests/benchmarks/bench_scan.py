@@ -129,9 +129,9 @@ def moved(*tensors: Tensor) -> int:
     )
 
 
-def entry(call: Callable[[], object], calls: int, size: int, error: float | None, note: str) -> Entry:
-    recording = record_graph(call, calls)
-    note = "; ".join(filter(None, (note, recording.note)))
+def entry(call: Callable[[], object], calls: int, size: int, error: float | None, op: Op) -> Entry:
+    recording = record_graph(call, calls, op.safe)
+    note = "; ".join(filter(None, (op.note, recording.note)))
     return Entry(recording, eager_us(call), peak_bytes(call) / 2**20, size, error, note)
 
 
@@ -139,7 +139,7 @@ def forward_entry(op: Op, calls: int, truth: Truth) -> Entry:
     call = forward(op)
     y = call()
     error = truth.off_output(y) if op.exact else None
-    return entry(call, calls, moved(*op.inputs, y), error, "")
+    return entry(call, calls, moved(*op.inputs, y), error, op._replace(note=""))
 
 
 def both_entry(op: Op, calls: int, truth: Truth) -> Entry:
@@ -147,14 +147,14 @@ def both_entry(op: Op, calls: int, truth: Truth) -> Entry:
     grad_y = torch.randn_like(y)
     call, size = both(op, grad_y), moved(*op.inputs, y, *op.inputs, grad_y, *op.inputs)
     error = truth.off_gradients(call(), grad_y) if op.exact else None
-    return entry(call, calls, size, error, op.note)
+    return entry(call, calls, size, error, op)
 
 
 def step_entry(tokens: list[Tokens], maker: Callable[[Tokens], Op]) -> Entry:
     ops = [maker(each) for each in tokens]
     turns = itertools.cycle([forward(op) for op in ops])
     y, state = next(turns)(), max(ops[0].inputs, key=torch.numel)
-    return entry(lambda: next(turns)(), SETS, moved(*ops[0].inputs, y, state), None, ops[0].note)
+    return entry(lambda: next(turns)(), SETS, moved(*ops[0].inputs, y, state), None, ops[0])
 
 
 def tell(what: str, entries: dict[str, Entry], failed: dict[str, str], ours: str, bandwidth: float) -> list:

@@ -24,6 +24,7 @@ class Recording:
 
     run: Callable[[], object]
     calls: int  # in one run
+    of: Callable[[], object]  # the call, kept alive with all that its graph reads
     note: str = ""  # why it is no graph
     us: list[float] = field(default_factory=list)
 
@@ -35,8 +36,9 @@ class Recording:
         return first, third
 
 
-def record_graph(call: Callable[[], object], calls: int = 1) -> Recording:
-    """`calls` calls in one graph; eager calls and a note where there can be none."""
+def record_graph(call: Callable[[], object], calls: int = 1, safe: bool = False) -> Recording:
+    """`calls` calls in one graph; eager calls and a note where there can be none. safe: known not to wait for
+    the GPU while captured."""
 
     def eagerly() -> None:
         for _ in range(calls):
@@ -44,17 +46,17 @@ def record_graph(call: Callable[[], object], calls: int = 1) -> Recording:
 
     call()  # compiles and tunes
     if not CUDA:
-        return Recording(eagerly, calls, "no GPU, wall clock")
-    reason = _waits(call)
+        return Recording(eagerly, calls, call, "no GPU, wall clock")
+    reason = "" if safe else _waits(call)
     if reason:
-        return Recording(eagerly, calls, f"eager: {reason}")
+        return Recording(eagerly, calls, call, f"eager: {reason}")
     graph = torch.cuda.CUDAGraph()
     try:
         with torch.cuda.graph(graph):
             eagerly()
     except RuntimeError as error:
-        return Recording(eagerly, calls, f"eager: no capture, {told(error)}")
-    return Recording(graph.replay, calls)
+        return Recording(eagerly, calls, call, f"eager: no capture, {told(error)}")
+    return Recording(graph.replay, calls, call)
 
 
 def _waits(call: Callable[[], object]) -> str:

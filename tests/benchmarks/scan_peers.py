@@ -42,6 +42,7 @@ class Op(NamedTuple):
     inputs: tuple[Tensor, ...]
     exact: bool = False  # comparable to the float64 loop, with c, b, v in the first places
     note: str = ""
+    safe: bool = False  # waits for the GPU when called, not when captured
 
 
 def draw(batch: int, time: int, dtype: torch.dtype, device: str) -> Tokens:
@@ -61,7 +62,7 @@ def frac(tokens: Tokens) -> Op:
     def run(c: Tensor, b: Tensor, v: Tensor, step: Tensor) -> Tensor:
         return frac_scan(c, b, step, tokens.rates, v)[0]
 
-    return Op(run, leaves(tokens.c, tokens.b, tokens.v, tokens.step), exact=True)
+    return Op(run, leaves(tokens.c, tokens.b, tokens.v, tokens.step), exact=True, safe=True)
 
 
 def frac_kernels(tokens: Tokens) -> Op:
@@ -141,7 +142,9 @@ def attention(tokens: Tokens) -> Op:
 def frac_one(tokens: Tokens) -> Op:
     c, b, step, v = (x[:, 0] for x in (tokens.c, tokens.b, tokens.step, tokens.v))
     state = _like(tokens.step, len(v), HEADS, MODES, CHANNELS)
-    return Op(lambda *inputs: frac_step(*inputs)[0], (c, b, step, tokens.rates, v, state))
+    return Op(
+        lambda *inputs: frac_step(*inputs, out=inputs[-1])[0], (c, b, step, tokens.rates, v, state), safe=True
+    )
 
 
 def gla_one(tokens: Tokens) -> Op:

@@ -72,6 +72,14 @@ def test_bfloat16_leaps_over_any_gap(leap, modes, off):
     assert all(x.isfinite().all() for x in got.values())
 
 
+def test_bfloat16_begins_with_an_empty_state():
+    inputs = drawn(2, 40)
+    inputs["initial_state"].zero_()
+    want = frac_scan(**inputs)
+    del inputs["initial_state"]
+    assert all(torch.equal(a, b) for a, b in zip(frac_scan(**inputs), want, strict=True))
+
+
 def test_two_runs_of_bfloat16_are_equal_to_the_bit():
     inputs = drawn(2, 300)
     (one, first), (other, second) = (gradients(frac_scan, inputs) for _ in range(2))

@@ -128,8 +128,9 @@ def search(
         searched.fit(_without_last(table, leave_out))
     except (TypeError, ValueError, ModuleNotFoundError) as error:
         raise click.ClickException(str(error)) from error
-    found = searched.study_.best_trial
-    click.echo(f"best {metric} {found.value:.6g}, trial {found.number} of {len(searched.study_.trials)}")
+    number = searched.cv_results_["trial"][searched.best_index_]
+    trials_of_all = len(searched.study_.trials)
+    click.echo(f"{metric} {-searched.best_score_:.6g}, trial {number} of {trials_of_all}")
     for name, value in searched.best_params_.items():
         click.echo(f"  {name} = {value!r}")
     if save is not None:

@@ -120,7 +120,16 @@ def test_one_seed_gives_the_same_networks(y):
 def test_the_default_space_of_a_network_holds_it_as_it_stands(y):
     model = network(width=16, n_layers=1)
     search = FracSearch(model, n_trials=1, refit=False, random_state=0).fit(y)
-    names = {"n_modes", "timescales", "penalty", "anchor", "width", "n_layers", "learning_rate"}
+    names = {
+        "n_modes",
+        "timescales",
+        "centre_memory",
+        "penalty",
+        "anchor",
+        "width",
+        "n_layers",
+        "learning_rate",
+    }
     assert search.best_params_.keys() == names
     assert search.best_params_ == {name: model.get_params()[name] for name in names}
     widths = search.study_.trials[0].distributions["width"].choices

@@ -107,6 +107,8 @@ def search(
     trials and learns from those of all. Killed, a worker loses only its trial, which another runs again. Told
     to end (SIGTERM, Ctrl-C), it finishes its trial. Started again, it goes on.
     """
+    if trials is None and timeout is None:
+        raise click.UsageError("A search does not end by itself: give --trials 50, say, or --timeout.")
     estimator: Forecaster = getattr(fracts, model)(horizon)
     searched = FracSearch(
         estimator,
@@ -126,11 +128,10 @@ def search(
     try:
         table = read_table(data, Names(id_col, time_col, target_col))
         searched.fit(_without_last(table, leave_out))
-    except (TypeError, ValueError, ModuleNotFoundError) as error:
+    except (TypeError, ValueError, ImportError, OSError) as error:
         raise click.ClickException(str(error)) from error
-    number = searched.cv_results_["trial"][searched.best_index_]
-    trials_of_all = len(searched.study_.trials)
-    click.echo(f"{metric} {-searched.best_score_:.6g}, trial {number} of {trials_of_all}")
+    found = searched.study_.best_trial
+    click.echo(f"best {metric} {found.value:.6g}, trial {found.number} of {len(searched.study_.trials)}")
     for name, value in searched.best_params_.items():
         click.echo(f"  {name} = {value!r}")
     if save is not None:

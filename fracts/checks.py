@@ -243,8 +243,8 @@ def check_season_lengths(season_lengths: object) -> tuple[int, ...]:
     return tuple(sorted({int(length) for length in lengths}))
 
 
-def check_memory(n_modes: object, timescales: object) -> None:
-    """ValueError unless there are at least 2 modes and 0 < shortest < longest timescale."""
+def check_memory(n_modes: object, timescales: object, centre_memory: object) -> None:
+    """ValueError unless there are at least 2 modes, 0 < shortest < longest timescale, 1 <= centre_memory."""
     if isinstance(n_modes, bool) or not isinstance(n_modes, Integral) or n_modes < 2:
         raise ValueError(
             f"n_modes must be an integer of at least 2 (one mode and the tail mode), got {n_modes!r}."
@@ -258,6 +258,9 @@ def check_memory(n_modes: object, timescales: object) -> None:
         raise ValueError(
             f"timescales must rise from above 0, got {timescales!r}: shortest first, as in (1.0, 131072.0)."
         )
+    steps = float(centre_memory) if isinstance(centre_memory, Real) else 0.0
+    if isinstance(centre_memory, bool) or not 1 <= steps < np.inf:
+        raise ValueError(f"centre_memory must be a number of steps of at least 1, got {centre_memory!r}.")
 
 
 def check_pooled(pooled: object) -> None:

@@ -107,6 +107,8 @@ def search(
     trials and learns from those of all. Killed, a worker loses only its trial, which another runs again. Told
     to end (SIGTERM, Ctrl-C), it finishes its trial. Started again, it goes on.
     """
+    if trials is None and timeout is None:
+        raise click.UsageError("A search does not end by itself: give --trials 50, say, or --timeout.")
     estimator: Forecaster = getattr(fracts, model)(horizon)
     searched = FracSearch(
         estimator,
@@ -126,7 +128,7 @@ def search(
     try:
         table = read_table(data, Names(id_col, time_col, target_col))
         searched.fit(_without_last(table, leave_out))
-    except (TypeError, ValueError, ModuleNotFoundError) as error:
+    except (TypeError, ValueError, ImportError, OSError) as error:
         raise click.ClickException(str(error)) from error
     found = searched.study_.best_trial
     click.echo(f"best {metric} {found.value:.6g}, trial {found.number} of {len(searched.study_.trials)}")

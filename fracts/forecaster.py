@@ -32,7 +32,7 @@ from fracts.online import Plan, due_row, encode_row, head_row, plan_of, shift_ro
 from fracts.passes import ROWS_AT_ONCE, Ahead, passed
 from fracts.paths import extended
 from fracts.reading import Reading as History
-from fracts.recall import linear_memory
+from fracts.recall import CENTRE_MEMORY, linear_memory
 from fracts.recursive import Recursion, begun, learned_on
 from fracts.scoring import Continuation
 from fracts.seasons import chosen_season_lengths
@@ -64,11 +64,11 @@ class FracForecaster(Calibration, Forecaster, Inspection):
     horizon : the longest lead trained for, in steps. Beyond it sampled paths roll on.
     n_modes : timescales of every memory, at least 2, the tail mode included.
     timescales : the shortest and the longest memory to represent, in steps.
+    centre_memory : steps over which the mean and the spread of a series, that all is measured by, forget.
     season_lengths : "auto" (those that the calendar implies and the history shows three times; where it has
         none, as with integers, those after which the values repeat), an int, a tuple, or () for none, in
         steps.
-    penalty : strength of the prior of the linear path, as the number of observations that outweigh it;
-        "auto" chooses.
+    penalty : strength of the linear path's prior, as the observations that outweigh it; "auto" chooses.
     anchor : what to lean on: the "centre" of a series, its "last" value, a profile of its "season"; "auto"
         chooses.
     width : features of a row in the network, a multiple of 2 * n_heads.
@@ -127,6 +127,7 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         *,
         n_modes: int = 16,
         timescales: tuple[float, float] = (1.0, 131072.0),
+        centre_memory: float = CENTRE_MEMORY,
         season_lengths: str | int | tuple[int, ...] = "auto",
         penalty: str | float = "auto",
         anchor: str = "auto",
@@ -149,6 +150,7 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         self.horizon = horizon
         self.n_modes = n_modes
         self.timescales = timescales
+        self.centre_memory = centre_memory
         self.season_lengths = season_lengths
         self.penalty = penalty
         self.anchor = anchor
@@ -169,22 +171,15 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         self.trainer = trainer
 
     def _fit(self, panel: Panel, clock: Clock) -> None:
-        check_memory(self.n_modes, self.timescales)
+        check_memory(self.n_modes, self.timescales, self.centre_memory)
         check_forgetting(self.forgetting)
         check_network(self)
         check_calibration(self.calibration)
         strength = check_penalty(self.penalty)
         self.season_lengths_ = chosen_season_lengths(self.season_lengths, panel, clock)
         check_anchor(self.anchor, self.season_lengths_)
-        memory = linear_memory(
-            panel,
-            self.horizon,
-            self.n_modes,
-            self.timescales,
-            self.season_lengths_,
-            self._covariates.n_known,
-            self.anchor,
-        )
+        asked = self.season_lengths_, self._covariates.n_known, self.anchor, self.centre_memory
+        memory = linear_memory(panel, self.horizon, self.n_modes, self.timescales, *asked)
         pooled = is_pooled("auto", panel, memory)
         self._path = fit_linear(panel, memory, self.series_ids_, pooled=pooled, strength=strength)
         self._recursion = begun(self._path, panel, self.forgetting)

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from fracts.base import Forecaster
 from fracts.epochs import watching
 from fracts.spaces import Space
-from fracts.validation import Validation
+from fracts.validation import SPLITS, Losses, Validation
 
 
 @dataclass
@@ -43,15 +43,12 @@ class Objective:
 
     def _loss(self, trial: Trial) -> float:
         model = configured(self.estimator, self.space.draw(trial), self.seed)
-        if not getattr(model, "n_layers", 0):
-            return self.validation.loss(model)
-        try:
-            return self._loss_of_network(trial, model)
-        finally:
-            gc.collect()  # a training leaves circles that hold its weights
+        losses = self._losses_of_network(trial, model) if _trains(model) else self.validation.losses(model)
+        trial.set_user_attr(SPLITS, losses.splits)
+        return losses.whole
 
-    def _loss_of_network(self, trial: Trial, model: Forecaster) -> float:
-        linear = self.validation.loss(clone(model).set_params(n_layers=0))
+    def _losses_of_network(self, trial: Trial, model: Forecaster) -> Losses:
+        linear = self.validation.losses(clone(model).set_params(n_layers=0)).whole
         start = 0.0
 
         def watcher(epoch: int, held_out_loss: float) -> None:
@@ -61,8 +58,15 @@ class Objective:
             if trial.should_prune():
                 raise TrialPruned(f"after epoch {epoch}")
 
-        with watching(watcher):
-            return self.validation.loss(model)
+        try:
+            with watching(watcher):
+                return self.validation.losses(model)
+        finally:
+            gc.collect()  # a training leaves circles that hold its weights
+
+
+def _trains(model: Forecaster) -> bool:
+    return bool(getattr(model, "n_layers", 0))
 
 
 def configured(estimator: Forecaster, parameters: dict[str, Any], seed: int | None) -> Forecaster:

@@ -27,6 +27,7 @@ from fracts.series import Panel, State
 
 PROFILE_MEMORY = 5.0  # seasons
 MAX_FREQUENCIES = 12
+CENTRE_MEMORY = 131072.0  # steps
 _BLOCK_ROWS = 256  # whose states are held at once
 _BLOCK_NUMBERS = 2**20  # in those states
 _NOTHING = np.empty((0, 0))
@@ -239,11 +240,12 @@ def linear_memory(
     season_lengths: Sequence[int],
     n_known: int = 0,
     anchor: str = "auto",
+    centre_memory: float = CENTRE_MEMORY,
 ) -> LinearMemory:
     """The memory for `panel`: modes on the grid of `timescales`, at the frequencies that stand out in it.
 
     n_known: of its covariates, the first ones, that are known in advance.  anchor: the kind to lean on,
-    "centre", "last" or "season", or "auto" for all.
+    "centre", "last" or "season", or "auto" for all.  centre_memory: steps, of centre and scale.
     """
     finite = mode_timescales(*timescales, n_modes)[:-1]  # a raw accumulator would have no unit gain
     frequencies = strongest_frequencies(panel.values, panel.times, season_lengths, MAX_FREQUENCIES)
@@ -253,4 +255,4 @@ def linear_memory(
     anchors = kinds.get(anchor) or sum(kinds.values(), ())
     spread = np.unique(np.linspace(0, finite.size - 1, N_MODES + 2).astype(int)[1:-1])
     covariates = CovariateMemory(panel.covariates.shape[-1], n_known, finite[spread], anchors, horizon)
-    return LinearMemory(ModeBank(finite, frequencies), Scaler(timescales[1]), anchors, horizon, covariates)
+    return LinearMemory(ModeBank(finite, frequencies), Scaler(centre_memory), anchors, horizon, covariates)

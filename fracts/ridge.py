@@ -22,7 +22,7 @@ from fracts.inspection import Inspection
 from fracts.linear import Reading, fit_linear, is_pooled
 from fracts.passes import Ahead, passed
 from fracts.paths import extended
-from fracts.recall import linear_memory
+from fracts.recall import CENTRE_MEMORY, linear_memory
 from fracts.recursive import Recursion, begun, learned_on
 from fracts.scoring import Continuation
 from fracts.seasons import chosen_season_lengths
@@ -45,6 +45,7 @@ class FracRidge(Calibration, Forecaster, Inspection):
     horizon : the longest lead fitted, in steps. Beyond it sampled paths roll on.
     n_modes : timescales of the grid, at least 2, the tail mode included (which has no part in a linear path).
     timescales : the shortest and the longest memory to represent, in steps.
+    centre_memory : steps over which the mean and the spread of a series, that all is measured by, forget.
     season_lengths : "auto" (those that the calendar implies and the history shows three times; where it has
         none, as with integers, those after which the values repeat), an int, a tuple, or () for none, in
         steps.
@@ -90,6 +91,7 @@ class FracRidge(Calibration, Forecaster, Inspection):
         *,
         n_modes: int = 16,
         timescales: tuple[float, float] = (1.0, 131072.0),
+        centre_memory: float = CENTRE_MEMORY,
         season_lengths: str | int | tuple[int, ...] = "auto",
         pooled: str | bool = "auto",
         penalty: str | float = "auto",
@@ -103,6 +105,7 @@ class FracRidge(Calibration, Forecaster, Inspection):
         self.horizon = horizon
         self.n_modes = n_modes
         self.timescales = timescales
+        self.centre_memory = centre_memory
         self.season_lengths = season_lengths
         self.pooled = pooled
         self.penalty = penalty
@@ -114,7 +117,7 @@ class FracRidge(Calibration, Forecaster, Inspection):
         self.transform = transform
 
     def _fit(self, panel: Panel, clock: Clock) -> None:
-        check_memory(self.n_modes, self.timescales)
+        check_memory(self.n_modes, self.timescales, self.centre_memory)
         check_forgetting(self.forgetting)
         check_pooled(self.pooled)
         check_calibration(self.calibration)
@@ -129,6 +132,7 @@ class FracRidge(Calibration, Forecaster, Inspection):
             self.season_lengths_,
             self._covariates.n_known,
             self.anchor,
+            self.centre_memory,
         )
         self.pooled_ = is_pooled(self.pooled, panel, memory)
         ids = self.series_ids_

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from fracts.base import Forecaster
 from fracts.baselines.needed import needed
 from fracts.checks import check_positive_integer
-from fracts.search_checks import check_budget, check_seed, check_settings, check_switches
+from fracts.search_checks import check_budget, check_seed, check_selection, check_settings, check_switches
 from fracts.search_line import line
 from fracts.validation import Validation, check_metric
 
@@ -37,7 +37,8 @@ class FracSearch(BaseEstimator):
     ----------
     estimator : a forecaster; it is copied. What is not searched stays as it is there.
     space : None for the default (of `FracRidge` and `FracForecaster`: mode count, both ends of the
-        timescales, seasons, penalty, anchor; of the network width, layers, learning rate); a dict of Optuna
+        timescales, memory of the centre, seasons, penalty, anchor; of the network width, layers, learning
+        rate); a dict of Optuna
         distributions by parameter, in which `timescales_low` and `timescales_high` are the ends of
         `timescales`; or a function of an Optuna trial that returns a dict of parameters; it is called
         again for the table, and should do nothing else.
@@ -53,7 +54,10 @@ class FracSearch(BaseEstimator):
     metric : "mase", "rmsse", "mae", "rmse", "crps" (mean pinball loss of 19 quantiles, doubled), or a
         quantile such as "pinball_0.9"; by series, mean over series. Squared errors are of the mean, others of
         the median.
-    refit : whether the best is fitted on the whole history; without, there is nothing to predict with.
+    selection : which trial to take. "best": that of the least loss. "simplest": of those within one standard
+        error of it that with the shortest upper timescale, and then the fewest modes; the standard error is
+        that of the difference to the best on the splits. Without timescales it is the best.
+    refit : whether the chosen is fitted on the whole history; without, there is nothing to predict with.
     enqueue : list of dicts of parameters to try first, in this order. What a dict leaves out is drawn.
     from_study : a study, or the name of one in `storage`, whose five best settings are tried next.
     heartbeat : seconds between signs of life of a worker; one that misses four is taken for dead.
@@ -65,14 +69,16 @@ class FracSearch(BaseEstimator):
 
     Attributes
     ----------
-    best_params_ : dict, parameters of the estimator.
-    best_score_ : float, minus the metric, so that higher is better.
+    best_params_ : dict, parameters of the estimator in the trial chosen by `selection`.
+    best_score_ : float, minus its metric, so that higher is better.
     best_index_ : int, its place in `cv_results_`.
     best_estimator_ : the forecaster with these parameters, fitted on all of the history, if `refit`.
     cv_results_ : dict of arrays, one entry a trial that did not fail, by all workers: `params`,
-        `param_...` for what was drawn, `mean_test_score` (NaN where pruned), `rank_test_score`, `trial`,
-        `state`, `seconds`.
-    study_ : the Optuna study; its values are the metric, lower is better.
+        `param_...` for what was drawn, `mean_test_score` (NaN where pruned) over all windows,
+        `split0_test_score` and so on over the first run of consecutive windows and those after it (at most
+        30 runs; a window each where there are no more), `rank_test_score`, `trial`, `state`, `seconds`.
+    study_ : the Optuna study; its values are the metric, lower is better, and its `best_trial` the one of
+        the least.
     n_windows_, step_ : int, of the validation.
 
     Notes
@@ -87,7 +93,7 @@ class FracSearch(BaseEstimator):
     >>> y = np.sin(np.arange(300) * 2 * np.pi / 10)
     >>> search = FracSearch(FracRidge(3, season_lengths=10), n_trials=3, random_state=0).fit(y)
     >>> search.predict().shape, sorted(search.best_params_)
-    ((3,), ['anchor', 'n_modes', 'penalty', 'timescales'])
+    ((3,), ['anchor', 'centre_memory', 'n_modes', 'penalty', 'timescales'])
     """
 
     def __init__(
@@ -104,6 +110,7 @@ class FracSearch(BaseEstimator):
         n_windows: int | None = None,
         step: int | None = None,
         metric: str = "mase",
+        selection: str = "best",
         refit: bool = True,
         enqueue: Sequence[Mapping[str, Any]] = (),
         from_study: optuna.Study | str | None = None,
@@ -123,6 +130,7 @@ class FracSearch(BaseEstimator):
         self.n_windows = n_windows
         self.step = step
         self.metric = metric
+        self.selection = selection
         self.refit = refit
         self.enqueue = enqueue
         self.from_study = from_study
@@ -176,6 +184,7 @@ class FracSearch(BaseEstimator):
         check_switches(self.refit, self.verbose, self.callback)
         heartbeat = check_positive_integer(self.heartbeat, "heartbeat")
         metric = check_metric(self.metric)
+        check_selection(self.selection)
         validation = Validation.of(self.estimator, y, X, self.n_windows, self.step, metric)
         space = Space.of(self.space, self.estimator, validation.season_lengths)
         first = [space.check_settings(each) for each in settings]
@@ -244,15 +253,16 @@ class FracSearch(BaseEstimator):
     def _conclude(self, study: optuna.Study, objective: Objective, y: Any, X: Any) -> None:
         """Assign what was found, last of all."""
         from fracts.objective import configured
+        from fracts.parsimony import chosen
         from fracts.results import results
 
-        found = results(study, objective.space)
+        found = results(study, objective.space, objective.validation.n_splits)
         if not np.isfinite(found["mean_test_score"]).any():
             raise ValueError(
                 f"no trial of the study succeeded. The last error was: {objective.error} The logger `fracts` "
                 "has a record of each."
             ) from objective.error
-        best = int(np.argmin(found["rank_test_score"]))
+        best = chosen(found, self.estimator, self.selection)
         model = None
         if self.refit:
             model = configured(self.estimator, found["params"][best], objective.seed).fit(y, X)

@@ -56,6 +56,19 @@ def check_settings(enqueue: Any) -> list[Mapping[str, Any]]:
     return list(enqueue)
 
 
+def check_selection(selection: object) -> str:
+    """The name of a way to choose a trial; ValueError unless it is one.
+
+    Examples
+    --------
+    >>> check_selection("best")
+    'best'
+    """
+    if selection in ("simplest", "best"):
+        return str(selection)
+    raise ValueError(f"selection must be 'simplest' or 'best', got {selection!r}.")
+
+
 def check_switches(refit: object, verbose: object, callback: object) -> None:
     """ValueError or TypeError unless a bool, 0 or 1, and a function or None."""
     if not isinstance(refit, bool):

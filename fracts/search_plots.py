@@ -120,7 +120,7 @@ def plot_search_importance(search: FracSearch, ax: Axes | None = None) -> Axes:
 def plot_timescale_map(search: FracSearch, ax: Axes | None = None) -> Axes:
     """The validation loss over the longest timescale and the mode count.
 
-    Every dot is a trial, the ring the best one; the ground is the mean of the losses nearby, each trial
+    Every dot is a trial, the ring the chosen one; the ground is the mean of the losses nearby, each trial
     weighing less with distance. What else was searched differs from dot to dot, so neighbours may, too.
 
     Parameters
@@ -168,18 +168,12 @@ def plot_timescale_map(search: FracSearch, ax: Axes | None = None) -> Axes:
     ground = _smooth((np.log2(longest), modes), np.minimum(losses, worst), x, y)
     mesh = ax.pcolormesh(2**x, y, ground, shading="flat", alpha=0.8, rasterized=True, **colours)
     ax.scatter(longest, modes, 28, losses, edgecolors="white", linewidths=0.7, **colours)
-    best = int(losses.argmin())
-    ax.plot(longest[best], modes[best], "o", markersize=13, fillstyle="none", color=_BEST, markeredgewidth=2)
+    at = int(done[: search.best_index_].sum())
+    ax.plot(longest[at], modes[at], "o", markersize=13, fillstyle="none", color=_BEST, markeredgewidth=2)
     ax.figure.colorbar(mesh, ax=ax, label=f"validation {search.metric}", extend="max")
-    ax.set(
-        xscale="log", xlabel="longest timescale (steps)", ylabel="modes", title=_title(losses, modes, longest)
-    )
+    title = f"chosen of {losses.size} trials: {modes[at]:.0f} modes up to {longest[at]:,.0f} steps"
+    ax.set(xscale="log", xlabel="longest timescale (steps)", ylabel="modes", title=title)
     return ax
-
-
-def _title(losses: Array, modes: Array, longest: Array) -> str:
-    best = int(losses.argmin())
-    return f"best of {losses.size} trials: {modes[best]:.0f} modes up to {longest[best]:,.0f} steps"
 
 
 def _edges(values: Array) -> Array:

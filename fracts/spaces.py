@@ -113,8 +113,8 @@ class Space:
 def default_space(estimator: Forecaster, season_lengths: Sequence[int]) -> dict[str, BaseDistribution]:
     """What a search of `estimator` chooses unless told otherwise.
 
-    Mode count, both ends of the timescales, seasons where there are several, penalty and anchor; of a network
-    width, layers and learning rate. ValueError where there is no default.
+    Mode count, both ends of the timescales, memory of the centre, seasons where there are several, penalty,
+    anchor; of a network width, layers and learning rate. ValueError where there is no default.
     """
     parameters = estimator.get_params(deep=False)
     if "timescales" not in parameters:
@@ -130,6 +130,7 @@ def default_space(estimator: Forecaster, season_lengths: Sequence[int]) -> dict[
         "n_modes": IntDistribution(4, 32),
         "timescales_low": FloatDistribution(0.3, 4.0, log=True),
         "timescales_high": FloatDistribution(64.0, 2.0**20, log=True),
+        "centre_memory": FloatDistribution(64.0, 2.0**20, log=True),
         "penalty": CategoricalDistribution(_PENALTIES),
         "anchor": CategoricalDistribution(anchors),
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,15 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from fracts.names import Names
+from fracts.table_checks import (
+    check_columns,
+    check_named,
+    check_numbers,
+    check_once,
+    check_rows,
+    check_stamps,
+    unreadable,
+)
 
 _READERS: dict[str, Any] = {".csv": pd.read_csv, ".csv.gz": pd.read_csv, ".parquet": pd.read_parquet}
 
@@ -26,12 +37,13 @@ def read_table(path: Path, names: Names) -> pd.DataFrame:
     Returns
     -------
     A long frame with the columns `unique_id` (where there is one), `ds` and `y`, or a wide one with the
-    stamps in its index. Stamps written as text are dates; numbers stay numbers.
+    stamps in its index, ascending. Stamps written as text are dates; numbers stay numbers.
 
     Raises
     ------
-    ValueError : another kind of file, or texts that are no dates.
-    OSError : the file cannot be read.
+    ValueError : another kind of file, or one that is empty or damaged; a column lacks that was named; texts
+        that are no dates or no numbers. The line is named.
+    OSError : the file cannot be opened.
 
     Examples
     --------
@@ -45,29 +57,46 @@ def read_table(path: Path, names: Names) -> pd.DataFrame:
     ending = next((ending for ending in _READERS if path.name.endswith(ending)), None)
     if ending is None:
         raise ValueError(f"{path} is none of {', '.join(_READERS)}. Write it as one of these.")
-    table: pd.DataFrame = _READERS[ending](path)
+    table = _read(path, _READERS[ending])
+    check_rows(table, path)
+    options = {name: f"--{role.replace('_', '-')}" for role, name in names.told.items()}
+    if names.id_col in table.columns:
+        check_columns(table, path, [names.time_col, names.target_col], options)
+    elif names.time_col in options:
+        check_columns(table, path, [names.time_col], options)
     if {names.time_col, names.target_col} <= set(table.columns):
+        check_numbers(table[names.target_col], path)
+        stamps = check_stamps(table[names.time_col], path)
+        keys = table[[name for name in (names.id_col, names.time_col) if name in table.columns]]
+        if names.id_col in keys:
+            check_named(keys[names.id_col], path)
+        check_once(keys, path)
         default = Names()
         called = {
             names.id_col: default.id_col,
             names.time_col: default.time_col,
             names.target_col: default.target_col,
         }
-        table = table.rename(columns=called)
-        return table.assign(ds=_stamps(table["ds"], path))
-    first = names.time_col if names.time_col in table.columns else table.columns[0]
-    if first != names.time_col and is_numeric_dtype(table[first]):
+        return table.rename(columns=called).assign(ds=stamps)
+    return _wide(table, path, names.time_col)
+
+
+def _wide(table: pd.DataFrame, path: Path, time_col: str) -> pd.DataFrame:
+    """A wide `table` with the stamps in its index, where it has a column of these."""
+    first = time_col if time_col in table.columns else table.columns[0]
+    stamped = first == time_col or not is_numeric_dtype(table[first])
+    for name in table.columns:
+        if name != first or not stamped:
+            check_numbers(table[name], path)
+    if not stamped:
         return table
-    return table.assign(**{first: _stamps(table[first], path)}).set_index(first)
+    check_once(table[[first]], path)
+    return table.set_index(check_stamps(table.pop(first), path)).sort_index()
 
 
-def _stamps(column: pd.Series[Any], path: Path) -> pd.Series[Any]:
-    if is_numeric_dtype(column) or column.dtype.kind == "M":
-        return column
+def _read(path: Path, reader: Any) -> pd.DataFrame:
     try:
-        return pd.to_datetime(column)
-    except ValueError as error:
-        raise ValueError(
-            f"column {column.name!r} of {path} should hold stamps and has {column.iloc[0]!r}: {error}. Name "
-            "the column of the stamps."
-        ) from error
+        table: pd.DataFrame = reader(path)
+    except (ValueError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise unreadable(path, error) from error
+    return table

@@ -9,23 +9,35 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from fracts import storage
 from fracts.base import Forecaster
 from fracts.checks import FitWarning, check_positive_integer
+from fracts.forecasts import request
 from fracts.names import Names
 from fracts.reading import read
-from fracts.rolling import backtest
+from fracts.rolling import Backtest, backtest
+from fracts.rolling_sums import Sums
 from fracts.seasons import chosen_season_lengths
 from fracts.series import Panel
 from fracts.timeline import learn_clock
 
+SPLITS = "fracts:splits"  # what a trial keeps its losses on the splits as
+
 _SQUARED = ("rmse", "rmsse")  # least for the mean
 _CRPS_QUANTILES = tuple(np.arange(1, 20) / 20)
 _SHARE = 5  # of the rows, one in five is forecast unless told otherwise
+_MOST_SPLITS = 30  # enough to tell a standard error by, and few enough to keep with every trial
+
+
+class Losses(NamedTuple):
+    """How far off a model is, in units of the metric: on all windows, and on each split of them."""
+
+    whole: float
+    splits: list[float]
 
 
 @dataclass(frozen=True)
@@ -79,29 +91,51 @@ class Validation:
             "digest of the data": self.digest,
         }
 
-    def loss(self, model: Forecaster) -> float:
-        """How far off `model` is, in units of the metric; ValueError where that is no number."""
-        wanted: dict[str, Any] = {"point": "mean" if self.metric in _SQUARED else "median"}
-        if quantiles := _quantiles(self.metric):
-            wanted["quantiles"] = quantiles
+    @property
+    def n_splits(self) -> int:
+        """In how many runs of consecutive windows losses are told apart."""
+        return min(self.n_windows, _MOST_SPLITS)
+
+    def losses(self, model: Forecaster) -> Losses:
+        """How far off `model` is; ValueError where that is no number on the whole."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FitWarning)  # the fit of the best says it again
             tried = backtest(
-                {"it": model}, self.y, self.X, n_windows=self.n_windows, step=self.step, **wanted
+                {"it": model}, self.y, self.X, n_windows=self.n_windows, step=self.step, **self._wanted
             )
-            row: Any = tried.scores().loc["it"]
-            scores = {str(name): float(score) for name, score in zip(row.index, row.to_numpy(), strict=True)}
-        if quantiles:
-            pinball = float(np.mean([scores[name] for name in scores if name.startswith("pinball")]))
-            loss = 2 * pinball if self.metric == "crps" else pinball
-        else:
-            loss = scores[self.metric]
-        if np.isnan(loss):
+            parts = self._sums_of_splits(tried)
+            whole = self._loss(tried.scores().loc["it"])
+        if np.isnan(whole):
             raise ValueError(
                 f"the {self.metric} is NaN: there is no value to forecast, or no series moved before the "
                 "first forecast, so that errors have no scale. Try metric='mae', or other windows."
             )
-        return loss
+        scales = tried.naive_scales(1), tried.naive_scales(2)
+        return Losses(whole, [self._loss(part.means(None, *scales).loc[0]) for part in parts])
+
+    @property
+    def _wanted(self) -> dict[str, Any]:
+        """What is asked of a model, as `backtest` takes it."""
+        point = "mean" if self.metric in _SQUARED else "median"
+        return {"point": point, "quantiles": _quantiles(self.metric) or None}
+
+    def _sums_of_splits(self, tried: Backtest) -> list[Sums]:
+        """Sums of the losses of each split, from one pass over all forecasts."""
+        splits = np.array_split(tried.cutoffs, self.n_splits)
+        parts = [Sums(request(**self._wanted)) for _ in splits]
+        for batch in tried.batches("it"):
+            for part, cutoffs in zip(parts, splits, strict=True):
+                mine = (batch.cutoffs >= cutoffs[0]) & (batch.cutoffs <= cutoffs[-1])
+                if mine.any():
+                    truth, table = batch.truth[:, mine], batch.table[:, mine]
+                    part.add(batch._replace(truth=truth, table=table))
+        return parts
+
+    def _loss(self, scores: Any) -> float:
+        """The metric in a row of scores."""
+        if self.metric != "crps":
+            return float(scores[self.metric])
+        return 2 * float(np.mean([scores[name] for name in scores.index if name.startswith("pinball")]))
 
 
 def check_metric(metric: object) -> str:

@@ -159,6 +159,8 @@ BAD_MEMORIES = [
     ({"timescales": (1,)}, r"timescales must be \(shortest, longest\).*got \(1,\)"),
     ({"timescales": (1, np.inf)}, r"timescales must be.*got \(1, inf\)"),
     ({"timescales": "x"}, "timescales must be.*got 'x'"),
+    ({"centre_memory": 0}, "centre_memory must be a number of steps of at least 1, got 0"),
+    ({"centre_memory": "long"}, "centre_memory must be.*got 'long'"),
     ({"season_lengths": 0}, "season_lengths holds 0;.*at least 2"),
     ({"season_lengths": (7, 1)}, "season_lengths holds 1;.*at least 2"),
     ({"season_lengths": True}, "season_lengths holds True"),

@@ -1,5 +1,7 @@
 """`python -m fracts search` reads files as people have them, and says what is wrong with them."""
 
+import gzip
+import re
 import subprocess
 import sys
 
@@ -66,7 +68,6 @@ def test_a_search_tells_the_best_in_numbers(long, tmp_path):
 
 
 FAULTS = [
-    (["--horizon", 3], "n_trials=None and timeout=None came"),
     (["--horizon", 3, "--trials", 1, "--metric", "mse"], "metric must be"),
     (["--horizon", 3, "--trials", 1, "--leave-out", 60], "leaves none of the 60 stamps"),
     (["--horizon", 90, "--trials", 1], "y has 60 rows, which hold no forecast of 90 steps"),
@@ -87,18 +88,70 @@ def test_what_is_wrong_is_said_in_a_line_without_a_traceback(arguments, told, lo
     ("name", "text", "told"),
     [
         ("data.txt", "1\n", "is none of .csv, .csv.gz, .parquet"),
+        ("data.csv", "", "is empty. A header"),
+        ("data.csv", "ds,y\n", "has no rows below its header"),
         (
             "data.csv",
-            "when,load\nyesterday,1\n",
-            "column 'when' of .* should hold stamps and has 'yesterday'",
+            "ds;y\n1;1,5\n",
+            "line 1: 'ds;y' is set apart by semicolons. Set fields apart by commas",
         ),
+        ("data.csv", "ds,y\n1,2\n2,1,5\n", "line 3 has 3 fields, and the lines above have 2"),
+        ("data.csv", "ds,y\n1,caf\xe9\n".encode("latin-1"), "is no text in UTF-8. Save it as CSV in UTF-8"),
+        ("data.csv", "unique_id,day,y\na,1,2\n", "has no column 'ds'; its columns are unique_id, day, y"),
+        ("data.csv", "unique_id,ds,y\na,1,2\n,1,2\n", "line 3, column 'unique_id': the name of the series"),
+        ("data.csv", "ds,y\n1,2\n\n2,n/k\n3,12 MW\n", r"line 4, column 'y': 'n/k' is no .* \(and 1 more\)"),
+        ("data.csv", 'note,y\n"a\nb",2\n"c",inf\n', "line 4, column 'y': 'inf' is no finite number"),
+        (
+            "data.csv",
+            "day,load\n2024-01-01,1\n2024-01-02,x\n",
+            "line 3, column 'load': 'x' is no finite number",
+        ),
+        ("data.csv", "when,load\nyesterday,1\n", "line 2, column 'when': 'yesterday' is no stamp"),
+        ("data.csv", "ds,y\n01/02/2024,1\n13/02/2024,2\n", "line 3, column 'ds': '13/02/2024' is no stamp"),
+        ("data.csv", "ds,y\n2024-01-01,1\n,2\n", "line 3, column 'ds': the stamp is missing"),
+        ("data.csv", "ds,y\n2024-01-01T00+01,1\n2024-06-01T00+02,2\n", "line 3, column 'ds': '2024-06-01T00"),
+        ("data.csv", "ds,y\n1,2\n2,3\n2,4\n", "line 4: 2 was there before. Keep one row for each stamp"),
+        ("data.csv", "day,a\n2024-01-01,3\n2024-01-01,4\n", "line 3: 2024-01-01 was there before"),
+        ("data.csv.gz", "ds,y\n1,2\n", "cannot be read as CSV packed by gzip: it is damaged"),
+        ("data.csv.gz", gzip.compress(b"ds,y\n1,2\n2,x\n"), "line 3, column 'y': 'x' is no finite number"),
+        ("data.csv.gz", gzip.compress(b"ds,y\n1,2\n" * 99)[:20], "packed by gzip: it is damaged"),
+        ("data.parquet", "PAR1", "cannot be read as Parquet: it is damaged"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_named(name, text, told, tmp_path):
+def test_what_is_wrong_with_a_file_is_said_with_its_line_and_a_cure(name, text, told, tmp_path):
     path = tmp_path / name
-    path.write_text(text)
-    with pytest.raises(ValueError, match=told):
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    ended = run("--data", path, "--horizon", 3, "--trials", 1)
+    assert ended.exit_code == 1 and isinstance(ended.exception, SystemExit)
+    assert ended.output.startswith(f"Error: {path}")
+    assert re.search(told, ended.output)
+
+
+def test_a_row_of_a_parquet_file_is_counted(tmp_path):
+    path = tmp_path / "data.parquet"
+    pd.DataFrame({"ds": [1, 2, 2], "y": [1.0, 2.0, 3.0]}).to_parquet(path)
+    with pytest.raises(ValueError, match="row 3: 2 was there before"):
         read_table(path, Names())
+
+
+def test_a_column_that_was_named_must_be_there(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("ds,y\n1,2\n")
+    ended = run("--data", path, "--horizon", 3, "--trials", 1, "--time-col", "when")
+    assert "has no column 'when'; its columns are ds, y. Name it by --time-col" in ended.output
+
+
+def test_rows_of_a_wide_table_may_stand_in_any_order(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("day,load\n2024-01-02,2\n2024-01-01,1\n")
+    assert read_table(path, Names())["load"].tolist() == [1, 2]
+
+
+def test_a_search_without_an_end_is_refused(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("ds,y\n1,2\n")
+    ended = run("--data", path, "--horizon", 3)
+    assert ended.exit_code == 2 and "give --trials 50, say, or --timeout" in ended.output
 
 
 def test_the_help_names_every_option_with_a_sentence():

@@ -70,6 +70,15 @@ def test_another_level_gives_the_same_forecast_at_that_level(shift):
     np.testing.assert_allclose(other - shift, table, rtol=0, atol=1e-9 * abs(shift))
 
 
+@pytest.mark.parametrize("longest", [8.0, 1e6])
+def test_the_centre_forgets_over_its_own_memory_whatever_the_timescales(longest):
+    y = walk(400)
+    leaning = {"season_lengths": (), "anchor": "centre", "penalty": 1e15}
+    model = FracRidge(1, timescales=(1.0, longest), centre_memory=50.0, **leaning).fit(y)
+    weight = np.exp(-np.arange(400)[::-1] / 50)
+    assert model.predict(point="mean")[0] == pytest.approx(weight @ y / weight.sum(), rel=1e-6)
+
+
 def test_small_changes_of_large_numbers_are_forecast_as_well_as_those_of_small_ones():
     y = make_arfima(500, 0.4, random_state=2)
     small, large = (FracRidge(3, season_lengths=()).fit(y + level).predict() for level in (0.0, 2.0**30))

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from fracts import ARFIMA, FracRidge, FracSearch, Mean, Naive, SeasonalNaive, WindowAverage, backtest
+from fracts.parsimony import simplest
 
 SMALL = {"n_modes": IntDistribution(2, 6), "timescales_high": FloatDistribution(16, 256, log=True)}
 
@@ -82,6 +83,37 @@ def test_a_loss_is_that_of_a_backtest_from_the_same_origins(metric, y):
         expected = 2 * pinballs.mean() if metric == "crps" else scores[metric]
         assert trial.value == pytest.approx(expected, rel=1e-12)
         assert metric != "crps" or len(pinballs) == 19
+
+
+@pytest.mark.parametrize(("metric", "power"), [("mae", 1), ("rmse", 2)])
+def test_the_scores_of_splits_are_those_of_runs_of_consecutive_windows(metric, power, y):
+    search = FracSearch(ridge(), SMALL, n_trials=2, n_windows=40, step=2, metric=metric, random_state=0).fit(
+        y
+    )
+    table = search.cv_results_
+    assert [name for name in table if name.startswith("split")] == [f"split{k}_test_score" for k in range(30)]
+    model = ridge().set_params(**table["params"][1])
+    tried = backtest({"it": model}, y, n_windows=40, step=2, point="mean" if power == 2 else "median").frame()
+    errors = np.abs(tried["y"] - tried["it"]).to_numpy().reshape(40, 3) ** power
+    runs = [run.mean() ** (1 / power) for run in np.array_split(errors, 30)]
+    told = [-table[f"split{k}_test_score"][1] for k in range(30)]
+    np.testing.assert_allclose(told, runs, rtol=1e-12)
+
+
+def test_the_simplest_trial_that_windows_do_not_tell_from_the_best_is_taken_when_asked_for(searched, y):
+    frugal = clone(searched).set_params(selection="simplest").fit(y)
+    table = frugal.cv_results_
+    np.testing.assert_array_equal(table["mean_test_score"], searched.cv_results_["mean_test_score"])
+    splits = -np.column_stack([table[f"split{k}_test_score"] for k in range(frugal.n_windows_)])
+    sizes = np.array([(params["timescales"][1], params["n_modes"]) for params in table["params"]])
+    assert frugal.best_index_ == simplest(-table["mean_test_score"], splits, sizes) != searched.best_index_
+    assert frugal.best_score_ == table["mean_test_score"][frugal.best_index_] < searched.best_score_
+    assert frugal.best_params_["timescales"][1] < searched.best_params_["timescales"][1]
+
+
+def test_an_estimator_without_timescales_has_no_simplest_trial(y):
+    search = FracSearch(WindowAverage(3, 5), n_trials=5, selection="simplest", random_state=0).fit(y)
+    assert search.best_score_ == -search.study_.best_value
 
 
 def test_the_windows_take_a_fifth_of_the_history_unless_told_otherwise(y):
@@ -191,7 +223,8 @@ def test_a_study_of_another_task_is_refused(change, told, y, tmp_path):
 def test_the_first_trial_is_the_estimator_as_it_stands_where_the_space_holds_it(y):
     search = FracSearch(FracRidge(3, season_lengths=7, n_modes=5), n_trials=2, random_state=0).fit(y)
     first = search.cv_results_["params"][0]
-    assert first == {"n_modes": 5, "timescales": (1.0, 131072.0), "penalty": "auto", "anchor": "auto"}
+    long = {"timescales": (1.0, 131072.0), "centre_memory": 131072.0}
+    assert first == long | {"n_modes": 5, "penalty": "auto", "anchor": "auto"}
     outside = FracSearch(WindowAverage(3, 100), {"window": IntDistribution(1, 9)}, n_trials=1).fit(y)
     assert outside.best_params_["window"] <= 9
 
@@ -218,7 +251,13 @@ def test_known_good_settings_are_tried_first_then_those_of_another_study(y, tmp_
 
 
 def test_settings_are_told_as_parameters_of_the_estimator(y):
-    known = {"n_modes": 7, "timescales": (0.5, 512.0), "penalty": 10, "anchor": "season"}
+    known = {
+        "n_modes": 7,
+        "timescales": (0.5, 512.0),
+        "centre_memory": 99.0,
+        "penalty": 10,
+        "anchor": "season",
+    }
     search = FracSearch(ridge(), n_trials=2, enqueue=[known], random_state=0).fit(y)
     assert search.cv_results_["params"][1] == known
 
@@ -347,6 +386,7 @@ FAULTS = [
     ({"timeout": True}, ValueError, "timeout must be"),
     ({"metric": "mse"}, ValueError, "metric must be 'mase'.*got 'mse'"),
     ({"metric": "pinball_1"}, ValueError, "metric must be"),
+    ({"selection": "simple"}, ValueError, "selection must be 'simplest' or 'best', got 'simple'"),
     ({"metric": "pinball_x"}, ValueError, "metric must be"),
     ({"n_windows": 500}, ValueError, "need 1501 rows; y has 200"),
     ({"n_windows": 0}, ValueError, "n_windows must be"),

@@ -40,7 +40,7 @@ def test_the_history_shows_every_trial_and_falls_to_the_best(search):
     losses = -search.cv_results_["mean_test_score"]
     best = by_label(ax, "best so far").get_ydata()
     np.testing.assert_array_equal(best, np.minimum.accumulate(losses))
-    assert best[-1] == -search.best_score_
+    assert best[-1] == search.study_.best_value
     trial, worse = by_label(ax, "trial"), by_label(ax, "worse than shown")
     assert sorted([*trial.get_xdata(), *worse.get_xdata()]) == list(range(12))
     np.testing.assert_array_equal(trial.get_ydata(), losses[trial.get_xdata()])
@@ -66,7 +66,7 @@ def test_the_map_has_a_dot_for_every_trial_where_it_belongs(search):
 def test_the_ground_of_the_map_is_low_where_losses_are_low(search):
     """It follows a loss that falls with the timescale, made up for the purpose."""
     made_up = FracSearch(search.estimator)
-    made_up.study_, made_up.best_params_ = search.study_, search.best_params_
+    made_up.study_, made_up.best_index_ = search.study_, search.best_index_
     highs = np.array([p["timescales"][1] for p in search.cv_results_["params"]])
     made_up.cv_results_ = search.cv_results_ | {"mean_test_score": np.log2(highs)}
     ax = plots.plot_timescale_map(made_up)

@@ -2,6 +2,7 @@
 
 import gc
 import warnings
+from functools import partial
 from pathlib import Path
 
 import lightning
@@ -21,10 +22,10 @@ def y():
     return np.sin(2 * np.pi * np.arange(240) / 12) + 0.2 * rng.normal(size=240)
 
 
-def two_batches():
+def two_batches(accelerator="cpu"):
     """A Trainer of two epochs that are short."""
     return lightning.Trainer(
-        accelerator="cpu",
+        accelerator=accelerator,
         max_epochs=2,
         limit_train_batches=2,
         logger=False,
@@ -120,7 +121,16 @@ def test_one_seed_gives_the_same_networks(y):
 def test_the_default_space_of_a_network_holds_it_as_it_stands(y):
     model = network(width=16, n_layers=1)
     search = FracSearch(model, n_trials=1, refit=False, random_state=0).fit(y)
-    names = {"n_modes", "timescales", "penalty", "anchor", "width", "n_layers", "learning_rate"}
+    names = {
+        "n_modes",
+        "timescales",
+        "centre_memory",
+        "penalty",
+        "anchor",
+        "width",
+        "n_layers",
+        "learning_rate",
+    }
     assert search.best_params_.keys() == names
     assert search.best_params_ == {name: model.get_params()[name] for name in names}
     widths = search.study_.trials[0].distributions["width"].choices
@@ -165,10 +175,10 @@ def test_memory_does_not_grow_over_trainings_pruned_or_not(y):
 
 
 @pytest.mark.gpu
-def test_cuda_memory_does_not_grow_over_trials(y):
+def test_cuda_memory_does_not_grow_over_200_trials(y):
     used = []
-    model = network(device="cuda", max_epochs=1, trainer=None)
-    for n_trials in (3, 20):
+    model = network(device="cuda", trainer=partial(two_batches, "gpu"))
+    for n_trials in (3, 200):
         FracSearch(model, RATES, n_trials=n_trials, refit=False, random_state=0).fit(y)
         used.append(torch.cuda.memory_allocated())
     assert used[1] <= used[0] + 2**20

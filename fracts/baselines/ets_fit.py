@@ -5,8 +5,8 @@
 
 One idea: the errors are the series passed through a filter with few parameters, and linear in the states at
 the start. So these are solved for by least squares, and at most four numbers are left to search. A value that
-is missing is one more unknown of the same kind, integrated out. The gradient costs one more filter, backwards:
-what is solved for does not move the least sum of squares.
+is missing is one more unknown of the same kind, integrated out. The gradient costs one more filter, run
+backwards: what is solved for does not move the least sum of squares.
 
 Source: Hyndman, Koehler, Ord and Snyder (2008), Forecasting with Exponential Smoothing: the state space
 models, their likelihood, the choice between them and their ARIMA forms.
@@ -19,8 +19,8 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
 from scipy.linalg import solve_triangular, toeplitz
 from scipy.optimize import minimize
 from scipy.signal import lfilter
@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 _EDGE = 1e-4  # between the shares and their bounds
 _DAMPING = (0.8, 0.98)
 # Shares of the ranges of alpha, beta, gamma and phi: the search starts from the best of their products.
-_STARTS = ((0.1, 0.5, 0.9), (0.05, 0.5, 0.95), (0.05, 0.4), (0.3, 0.95))
+_STARTS = ((0.1, 0.5, 0.9), (0.05, 0.5), (0.05, 0.4), (0.8,))
 _MOST_HOLES = 100  # solved for; of a history with more the last rows that have as many are used
 _PERFECT = 1e-10  # error in units of the spread of the series, below which a fit is perfect
 
@@ -218,7 +218,7 @@ def _likelihood(values: Array, form: Form, shares: Array) -> _Likelihood:
         determinant = float(np.linalg.slogdet(missing.T @ missing)[1])
         unknown = np.column_stack([unknown, missing])
         inverse = np.vstack([np.linalg.pinv(missing).T, np.zeros_like(missing)])
-        ahead = 2 * sum(inverse[hole : hole + len(values), k] for k, hole in enumerate(holes))
+        ahead = 2 * np.sum([inverse[hole : hole + len(values), k] for k, hole in enumerate(holes)], axis=0)
         by_coefficient = _moved(ahead, impulse, response, right, left_slopes, right_slopes)
     basis, triangle = np.linalg.qr(np.column_stack([unknown, lfilter(left, right, filled)]))
     errors = basis[:, -1] * triangle[-1, -1]
@@ -234,7 +234,10 @@ def _likelihood(values: Array, form: Form, shares: Array) -> _Likelihood:
 def _moved(
     weights: Array, inputs: Array, outputs: Array, right: Array, left_slopes: Array, right_slopes: Array
 ) -> Array:
-    """(4,): how `weights` @ `outputs` moves with alpha, beta, gamma and phi: `right` of them is `left` of `inputs`."""
+    """(4,): how `weights` @ `outputs` moves with alpha, beta, gamma and phi.
+
+    `right` of the outputs is `left` of the inputs.
+    """
     adjoint = lfilter([1.0], right, weights[::-1])[::-1]
     delays = np.zeros(right.size - 1)
     lagged = [

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 from statsmodels.tsa.forecasting.theta import ThetaModel
 
 from fracts import FitWarning, FracRidge
@@ -40,14 +41,26 @@ def test_a_window_is_a_count(window):
 
 
 @pytest.mark.parametrize("positive", [True, False])
-def test_theta_is_that_of_statsmodels(positive):
+def test_theta_has_season_and_drift_of_statsmodels_and_nearly_its_level(positive):
     rng = np.random.default_rng(1)
     y = 0.3 * np.arange(160) + 2 * rng.normal(size=160).cumsum() + np.tile([0.0, 9.0, 3.0, -4.0], 40)
     y += 100 if positive else -y.mean()
     model = Theta(8, season_length=4).fit(y)
-    expected = ThetaModel(y, period=4, method="auto").fit().forecast(8)
-    assert model.models_[0].multiplicative == positive
-    np.testing.assert_allclose(model.predict(), expected, atol=1e-3)
+    expected = ThetaModel(y, period=4, method="auto").fit()
+    found = model.models_[0]
+    assert found.multiplicative == positive
+    assert found.drift == pytest.approx(expected.params["b0"] / 2)
+    np.testing.assert_allclose(found.season, expected.forecast_components(4)["seasonal"])
+    np.testing.assert_allclose(model.predict(), expected.forecast(8), atol=0.02)
+
+
+def test_theta_has_the_most_likely_alpha_of_smoothing_with_its_drift():
+    y = 0.3 * np.arange(90) + np.random.default_rng(8).normal(size=90).cumsum()
+    found = Theta(1).fit(y).models_[0]
+    steps = np.arange(90.0)
+    theirs = ETSModel(y - found.drift * steps).fit(disp=False)
+    assert found.drift == pytest.approx(np.polyfit(steps, y, 1)[0] / 2)
+    assert found.alpha == pytest.approx(theirs.alpha, abs=2e-3)
 
 
 def test_the_season_of_theta_lies_where_the_calendar_has_it():

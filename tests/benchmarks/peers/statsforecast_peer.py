@@ -1,4 +1,4 @@
-"""Models of statsforecast on series from stdin, forecasts and seconds to stdout; run by bench_baselines.py.
+"""Models of statsforecast on series from stdin, forecasts and CPU seconds to stdout, for bench_baselines.py.
 
 Needs an environment of its own with `pip install statsforecast`.
 """

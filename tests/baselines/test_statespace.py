@@ -139,3 +139,19 @@ def test_the_covariance_stays_one_over_many_steps():
     state = space.advance(space.empty(), panel_of(np.random.default_rng(0).normal(size=20_000)))
     assert not state["diffuse"].any()
     assert np.linalg.eigvalsh(state["spread"][0]).min() > -1e-12
+
+
+def test_a_run_that_has_settled_is_its_rows_one_by_one():
+    make, params = MODELS["stationary"]
+    space = StateSpace.stack([of_statsmodels(make(series()), params), smoothing(0.6)])
+    a, b = series(400, seed=1, holes=0.0), series(400, seed=2, holes=0.0)
+    b[[200, 201]] = np.nan
+    state, errors, variances = space.filter(space.empty(), panel_of(a, b))
+    stepped = space.empty()
+    for row in range(400):
+        part = Panel(np.array([a[row : row + 1], b[row : row + 1]]), np.array([float(row)]))
+        stepped, error, variance = space.filter(stepped, part)
+        np.testing.assert_allclose(errors[:, row], error[:, 0], rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(variances[:, row], variance[:, 0], rtol=1e-10)
+    for name in state:
+        np.testing.assert_allclose(state[name], stepped[name], rtol=1e-10, atol=1e-10)

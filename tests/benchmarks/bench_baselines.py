@@ -32,7 +32,7 @@ from sklearn.base import clone
 from fracts import ARFIMA, ARIMA, ETS, STL, Drift, Ensemble, FitWarning, Naive, SeasonalNaive, Theta
 
 HERE = Path(__file__).parent
-BATCH = 10  # series between two turns
+BATCH = 50  # series between two turns
 SETS = {"M4 Hourly": (48, 24), "M3 Monthly": (18, 12)}  # horizon and season
 COUNTERPARTS = {"ETS": "AutoETS", "Theta": "Theta", "ARIMA": "AutoARIMA"}
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")

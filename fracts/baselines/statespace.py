@@ -115,7 +115,8 @@ class StateSpace:
             *after, errors[:, row], variances[:, row] = self._correct(*now, panel.values[:, row])
             now = _where(begun, (after[0], after[1], after[2]), now)
             row += 1
-            if whole[row : row + 1].any() and begun.all() and not now[2].any() and _settled(spread, now[1]):
+            steady = whole[row - 1 : row + 1].sum() == 2 and begun.all() and not now[2].any()
+            if steady and _settled(spread, now[1]):
                 rows = slice(row, row + int(np.argmin(np.append(whole[row:], False))))
                 mean, errors[:, rows], variances[:, rows] = self._run(now[0], now[1], panel.values[:, rows])
                 now, row = (mean, now[1], now[2]), rows.stop

@@ -11,13 +11,14 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from fracts.base import Forecaster
 from fracts.baselines.machines import Inner, Partition
@@ -141,13 +142,19 @@ def _fit_all(
 def _try(fitter: Callable[[Array, int], Fitted], row: Array) -> Fitted | str:
     known = np.flatnonzero(~np.isnan(row))
     try:
-        with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
+        with _libraries().limit(limits=1, user_api="blas"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the optimisers; what counts comes back as a remark
             return fitter(row[known[0] : known[-1] + 1], int(known[0]))
     except Unfit as reason:
         return str(reason)
     except (ArithmeticError, ValueError, np.linalg.LinAlgError, IndexError) as fault:
         return f"the fit broke off with {type(fault).__name__}: {fault}"
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Those that the process has loaded; to look for them takes longer than many a fit."""
+    return ThreadpoolController()
 
 
 def _shown(results: Any, total: int, progress: bool) -> Any:

@@ -27,6 +27,7 @@ Array = NDArray[np.float64]
 Moments = tuple[Array, Array, Array]  # mean, spread and diffuse
 
 _KNOWN = 1e-9  # share of the largest diffuse variance below which a direction is known
+_SETTLED = 1e-13  # change of the spread in a step, in units of the error or of its own, from which it stays
 
 
 @record
@@ -103,13 +104,22 @@ class StateSpace:
         errors = np.full(panel.values.shape, np.nan)
         variances = np.full(panel.values.shape, np.nan)
         gaps = np.rint(np.diff(np.append(state["time"][0], panel.times)))
-        for row, gap in enumerate(gaps):
-            if gap > 1:
-                now = _where(begun, self._skip(*now, int(gap) - 1), now)
+        whole = (gaps == 1) & ~np.isnan(panel.values).any(axis=0)
+        row = 0
+        while row < len(gaps):
+            if gaps[row] > 1:
+                now = _where(begun, self._skip(*now, int(gaps[row]) - 1), now)
             # Time before the first value is none of the series: the start stays what it is until then.
             begun = begun | ~np.isnan(panel.values[:, row])
+            spread = now[1]
             *after, errors[:, row], variances[:, row] = self._correct(*now, panel.values[:, row])
             now = _where(begun, (after[0], after[1], after[2]), now)
+            row += 1
+            steady = whole[row - 1 : row + 1].sum() == 2 and begun.all() and not now[2].any()
+            if steady and _settled(spread, now[1]):
+                rows = slice(row, row + int(np.argmin(np.append(whole[row:], False))))
+                mean, errors[:, rows], variances[:, rows] = self._run(now[0], now[1], panel.values[:, rows])
+                now, row = (mean, now[1], now[2]), rows.stop
         time = np.full_like(state["time"], panel.times[-1])
         mean, spread, diffuse = now
         after_all = {"mean": mean, "spread": spread, "diffuse": diffuse, "begun": begun, "time": time}
@@ -148,16 +158,32 @@ class StateSpace:
             steps >>= 1
         return mean, spread, diffuse
 
-    def _correct(
-        self, mean: Array, spread: Array, diffuse: Array, values: Array
-    ) -> tuple[Array, Array, Array, Array, Array]:
-        seen = ~np.isnan(values)
-        error = np.where(seen, values - (self.design * mean).sum(axis=1), 0.0)
+    def _run(self, mean: Array, spread: Array, values: Array) -> tuple[Array, Array, Array]:
+        """Mean, errors and variances after `values` without holes, with a spread that stays as it is."""
+        _, variance, gain = self._gain(spread, np.ones(len(values), dtype=bool))
+        errors = np.empty(values.shape)
+        for row in range(values.shape[1]):
+            errors[:, row] = error = values[:, row] - (self.design * mean).sum(axis=1)
+            mean = (self.transition @ mean[..., None])[..., 0] + gain * error[:, None]
+        usable = (variance > 0)[:, None]
+        return mean, np.where(usable, errors, np.nan), np.where(usable, variance[:, None], np.nan)
+
+    def _gain(self, spread: Array, seen: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
+        """Covariance of the next state with a value, variance of that, and their ratio where it is of use."""
         reach = (spread @ self.design[..., None])[..., 0]
         variance = (self.design * reach).sum(axis=1) + self.error
         moved = (self.transition @ reach[..., None])[..., 0] + self.cross
         usable = seen & (variance > 0)
         gain = np.where(usable[:, None], moved / np.where(usable, variance, 1.0)[:, None], 0.0)
+        return moved, variance, gain
+
+    def _correct(
+        self, mean: Array, spread: Array, diffuse: Array, values: Array
+    ) -> tuple[Array, Array, Array, Array, Array]:
+        seen = ~np.isnan(values)
+        error = np.where(seen, values - (self.design * mean).sum(axis=1), 0.0)
+        moved, variance, gain = self._gain(spread, seen)
+        usable = seen & (variance > 0)
         after = _through(self.transition, spread) + self.noise - gain[..., None] * moved[:, None]
         if diffuse.any():
             unknown, gain, after, diffuse = self._learn_start(diffuse, seen, gain, moved, variance, after)
@@ -209,6 +235,11 @@ def _where(begun: NDArray[np.bool_], after: Moments, before: Moments) -> Moments
         for new, old in zip(after, before, strict=True)
     )
     return mean, spread, diffuse
+
+
+def _settled(before: Array, after: Array) -> bool:
+    """Whether a spread has come to stay."""
+    return bool((np.abs(after - before) <= _SETTLED * max(1.0, np.abs(after).max())).all())
 
 
 def _through(transition: Array, covariance: Array) -> Array:

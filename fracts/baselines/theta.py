@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fracts.base import Forecaster
 from fracts.baselines.each import EachSeries, Fitted, Unfit
+from fracts.baselines.ets_fit import Form, fit_form
 from fracts.baselines.machines import OnMachine, origin_of
 from fracts.baselines.needed import needed
 from fracts.baselines.profile import Profiled, by_place, without_holes
@@ -23,6 +24,8 @@ from fracts.timeline import Clock
 Array = NDArray[np.float64]
 
 _FEWEST = 5  # values
+_LEVEL = Form(trend=False, damped=False, season_length=1)
+_SEASONAL = 1.645**2  # a squared autocorrelation over its variance from which there is a season: 90 %
 
 
 @record
@@ -55,11 +58,11 @@ class Theta(EachSeries, OnMachine, Forecaster):
     Notes
     -----
     The method of Assimakopoulos and Nikolopoulos (2000, International Journal of Forecasting 16), which is
-    exponential smoothing with half the slope of the trend line as drift (Hyndman and Billah, 2003, ibid. 19).
-    Its numbers, the seasonal factors (ratios where all values are positive) and the test are those of
-    statsmodels' `ThetaModel`, for which holes are filled by straight lines. Everything else, `update` without
-    a new fit included, is an exact Kalman filter, to which a missing value is one more step without news. The
-    season does not change after fit.
+    exponential smoothing with half the slope of the trend line as drift (Hyndman and Billah, 2003, ibid. 19);
+    its alpha is the most likely one of that model. The season (ratios where all values are positive) is that
+    of statsmodels' `seasonal_decompose`, the test for one that of its `ThetaModel`; both see holes filled by
+    straight lines. Everything else, `update` without a new fit included, is an exact Kalman filter, to which
+    a missing value is one more step without news. The season does not change after fit.
 
     Examples
     --------
@@ -98,40 +101,50 @@ class _Fitter:
     origin: int
 
     def __call__(self, values: Array, first: int) -> Fitted:
-        from statsmodels.tsa.forecasting.theta import ThetaModel
-
         if np.count_nonzero(~np.isnan(values)) < _FEWEST:
             raise Unfit(f"{np.count_nonzero(~np.isnan(values))} values are too few, {_FEWEST} are needed")
         if np.nanmax(values) == np.nanmin(values):
             raise Unfit("its values are constant")
-        seasonal = self.season_length > 1 and len(values) >= 2 * self.season_length
-        filled, scale = without_holes(values), float(np.nanstd(values))
-        model = ThetaModel(
-            filled / scale, period=self.season_length if seasonal else None, deseasonalize=seasonal
-        )
-        result = model.fit()
-        multiplicative = seasonal and model.method.startswith("mul")
-        season = np.full(self.season_length, float(multiplicative))
-        if seasonal:
-            cycle = result.forecast_components(self.season_length)["seasonal"].to_numpy()
-            unit = 1.0 if multiplicative else scale
-            season = by_place(cycle * unit, self.season_length, self.origin + first + len(values))
-        alpha, slope = float(result.params["alpha"]), float(result.params["b0"]) * scale
-        learned = ThetaFit(alpha, slope / 2, season, multiplicative)
-        machine = Profiled(_space(learned), (season[None],), np.array([multiplicative]))
-        panel = machine.without(
-            Panel(values[None], np.arange(float(len(values)))), np.array([self.origin + first])
-        )
-        _, errors, variances = machine.inner.filter(machine.inner.empty(), panel)
-        variance = np.nanmean(errors**2 / variances, axis=1)
-        remark = (
-            "" if variance[0] > (1e-10 * scale) ** 2 else "it fits perfectly, so its intervals have no width"
-        )
-        return Fitted(replace(machine, inner=replace(machine.inner, variance=variance)), learned, remark)
+        origin = self.origin + first
+        season, multiplicative = _profile(values, self.season_length, origin)
+        machine = Profiled(None, (season[None],), np.array([multiplicative]))
+        steps = np.arange(float(len(values)))
+        bare = machine.without(Panel(values[None], steps), np.array([origin])).values[0]
+        known = ~np.isnan(bare)
+        drift = float(np.polyfit(steps[known], bare[known], 1)[0]) / 2
+        level = fit_form(bare - drift * steps, _LEVEL, logarithm=False)
+        if level is None:
+            raise Unfit("its last values have too many holes")
+        learned = ThetaFit(level.alpha, drift, season, multiplicative)
+        remark = "it fits perfectly, so its intervals have no width" if level.perfect else ""
+        return Fitted(replace(machine, inner=_space(learned, level.variance)), learned, remark)
 
 
-def _space(learned: ThetaFit) -> StateSpace:
-    """Exponential smoothing with a fixed drift, the level at the start not known; variance 1."""
+def _profile(values: Array, length: int, origin: int) -> tuple[Array, bool]:
+    """(length,): the factors or addends of a cycle, in order of the calendar, and whether they multiply.
+
+    Zeros to add where a test finds no season.
+    """
+    if length == 1 or len(values) < 2 * length:
+        return np.zeros(length), False
+    from statsmodels.tsa.seasonal import seasonal_decompose
+    from statsmodels.tsa.stattools import acf
+
+    scale = float(np.nanstd(values))
+    filled = without_holes(values) / scale
+    correlation = acf(filled, nlags=length, fft=True)
+    if len(values) * correlation[-1] ** 2 <= _SEASONAL * np.sum(correlation[:-1] ** 2):
+        return np.zeros(length), False
+    if filled.min() > 0:
+        factors = np.asarray(seasonal_decompose(filled, model="multiplicative", period=length).seasonal)
+        if factors.min() > 0:
+            return by_place(factors, length, origin), True
+    addends = np.asarray(seasonal_decompose(filled, model="additive", period=length).seasonal)
+    return by_place(addends * scale, length, origin), False
+
+
+def _space(learned: ThetaFit, variance: float) -> StateSpace:
+    """Exponential smoothing with a fixed drift, the level at the start not known."""
     gain = np.array([[learned.alpha, 0.0]])
     return StateSpace(
         np.array([[[1.0, 1.0], [0.0, 1.0]]]),
@@ -139,7 +152,7 @@ def _space(learned: ThetaFit) -> StateSpace:
         gain[:, :, None] * gain[:, None],
         gain,
         np.ones(1),
-        np.ones(1),
+        np.array([variance]),
         np.array([[0.0, learned.drift]]),
         np.zeros((1, 2, 2)),
         np.array([[[1.0, 0.0], [0.0, 0.0]]]),

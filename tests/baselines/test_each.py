@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from threadpoolctl import threadpool_limits
 
 from fracts import FitWarning
 from fracts.baselines import ARFIMA, SeasonalNaive
+from fracts.baselines.each import Fitted, _fit_all
 from fracts.datasets import make_arfima
 
 DAYS = pd.date_range("2024-01-01", periods=140, freq="D")
@@ -71,6 +73,19 @@ def test_a_series_that_was_not_fitted_has_no_coefficients(panel):
 def test_processes_change_no_bit(panel):
     y = panel[["a", "b", "c"]]
     pd.testing.assert_frame_equal(ARFIMA(2, n_jobs=2).fit(y).predict(), ARFIMA(2).fit(y).predict())
+
+
+@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_fit_has_one_thread_of_linear_algebra(n_jobs):
+    def threads(values, first):
+        from threadpoolctl import threadpool_info
+
+        libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
+        return Fitted(None, [library["num_threads"] for library in libraries])
+
+    with threadpool_limits(4):
+        found = _fit_all(threads, np.ones((3, 5)), n_jobs, progress=False)
+    assert {count for fit in found for count in fit.learned} == {1}
 
 
 def test_progress_is_silent_unless_asked_for_and_then_counts_series(panel, capsys):

@@ -9,7 +9,7 @@ from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 
 from fracts import FitWarning
 from fracts.baselines import ETS
-from fracts.baselines.ets_fit import Form, fit_form, smoothing_space
+from fracts.baselines.ets_fit import Form, _likelihood, fit_form, smoothing_space
 from fracts.series import Panel
 
 FORMS = {
@@ -67,6 +67,22 @@ def test_forecasts_are_those_of_statsmodels_at_the_same_parameters(name):
     np.testing.assert_allclose(means[0], frame["mean"], atol=0.02)
     width = (frame["pi_upper"] - frame["pi_lower"]) / 2 / 1.6448536
     np.testing.assert_allclose(spreads[0], width, rtol=0.01)
+
+
+@pytest.mark.parametrize("holes", [[], [5, 30, 31, 80]])
+@pytest.mark.parametrize("name", FORMS)
+def test_the_gradient_is_that_of_the_likelihood(name, holes):
+    form = FORMS[name][0]
+    y = history(90)
+    y = (y - y.mean()) / y.std()
+    y[holes] = np.nan
+    shares = np.array([0.3, 0.2, 0.15, 0.6])[: form.size]
+
+    def log(k, step):
+        return _likelihood(y, form, shares + step * np.eye(form.size)[k]).log
+
+    slopes = [(log(k, 1e-6) - log(k, -1e-6)) / 2e-6 for k in range(form.size)]
+    np.testing.assert_allclose(_likelihood(y, form, shares).gradient, slopes, rtol=1e-5, atol=1e-4)
 
 
 def test_holes_are_integrated_out_of_the_likelihood():

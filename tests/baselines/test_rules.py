@@ -1,13 +1,14 @@
-"""Drift, WindowAverage, Theta, STL, Ensemble, HAR and GARCH against their formulas and statsmodels."""
+"""Drift, WindowAverage, Theta, STL, Ensemble and HAR against their formulas and statsmodels."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 from statsmodels.tsa.forecasting.theta import ThetaModel
 
 from fracts import FitWarning, FracRidge
-from fracts.baselines import ARFIMA, GARCH, HAR, STL, Drift, Ensemble, Mean, Naive, Theta, WindowAverage
-from fracts.datasets import load_sp500_daily, load_sp500_volatility
+from fracts.baselines import ARFIMA, HAR, STL, Drift, Ensemble, Mean, Naive, Theta, WindowAverage
+from fracts.datasets import load_sp500_volatility
 
 nan = np.nan
 
@@ -40,14 +41,26 @@ def test_a_window_is_a_count(window):
 
 
 @pytest.mark.parametrize("positive", [True, False])
-def test_theta_is_that_of_statsmodels(positive):
+def test_theta_has_season_and_drift_of_statsmodels_and_nearly_its_level(positive):
     rng = np.random.default_rng(1)
     y = 0.3 * np.arange(160) + 2 * rng.normal(size=160).cumsum() + np.tile([0.0, 9.0, 3.0, -4.0], 40)
     y += 100 if positive else -y.mean()
     model = Theta(8, season_length=4).fit(y)
-    expected = ThetaModel(y, period=4, method="auto").fit().forecast(8)
-    assert model.models_[0].multiplicative == positive
-    np.testing.assert_allclose(model.predict(), expected, atol=1e-3)
+    expected = ThetaModel(y, period=4, method="auto").fit()
+    found = model.models_[0]
+    assert found.multiplicative == positive
+    assert found.drift == pytest.approx(expected.params["b0"] / 2)
+    np.testing.assert_allclose(found.season, expected.forecast_components(4)["seasonal"])
+    np.testing.assert_allclose(model.predict(), expected.forecast(8), atol=0.02)
+
+
+def test_theta_has_the_most_likely_alpha_of_smoothing_with_its_drift():
+    y = 0.3 * np.arange(90) + np.random.default_rng(8).normal(size=90).cumsum()
+    found = Theta(1).fit(y).models_[0]
+    steps = np.arange(90.0)
+    theirs = ETSModel(y - found.drift * steps).fit(disp=False)
+    assert found.drift == pytest.approx(np.polyfit(steps, y, 1)[0] / 2)
+    assert found.alpha == pytest.approx(theirs.alpha, abs=2e-3)
 
 
 def test_the_season_of_theta_lies_where_the_calendar_has_it():
@@ -152,50 +165,6 @@ def test_har_is_the_regression_on_the_means_and_forecasts_as_an_autoregression()
 def test_spans_that_are_none_are_refused(spans):
     with pytest.raises(ValueError, match="span"):
         HAR(2, spans=spans).fit(np.arange(50.0))
-
-
-@pytest.fixture(scope="module")
-def returns():
-    return 100 * np.log(load_sp500_daily()["close"]).diff().to_numpy()[1:1801]
-
-
-@pytest.mark.parametrize("fractional", [False, True])
-def test_garch_has_the_variances_of_arch(returns, fractional):
-    from arch import arch_model
-
-    model = GARCH(5, fractional=fractional).fit(returns)
-    scale = returns.std()
-    theirs = arch_model(
-        returns / scale, mean="Constant", vol="FIGARCH" if fractional else "GARCH", rescale=False
-    )
-    found = theirs.fit(disp="off", show_warning=False)
-    expected = found.forecast(horizon=1).variance.iloc[-1].to_numpy() * scale**2
-    table = model.predict(quantiles=[0.1, 0.9])
-    spreads = (table[:, 2] - table[:, 1]) / 2.5631031
-    np.testing.assert_allclose(spreads[0] ** 2, expected[0], rtol=1e-3)
-    later = found.forecast(
-        horizon=5, method="simulation", simulations=20_000, random_state=np.random.RandomState(0)
-    )
-    np.testing.assert_allclose(spreads**2, later.variance.iloc[-1] * scale**2, rtol=0.05)
-
-
-def test_a_shock_widens_the_intervals_of_garch_and_fades(returns):
-    model = GARCH(50).fit(returns)
-    calm = model.predict(level=90)
-    wild = model.update([8 * returns.std()]).predict(level=90)
-    ratio = (wild[:, 2] - wild[:, 1]) / (calm[:, 2] - calm[:, 1])
-    assert ratio[0] > 1.5 and ratio[-1] < ratio[0]
-    fat = GARCH(1, distribution="t").fit(returns).predict(quantiles=[0.005, 0.25])
-    thin = GARCH(1).fit(returns).predict(quantiles=[0.005, 0.25])
-    assert (fat[0, 0] - fat[0, 1]) / (fat[0, 2] - fat[0, 1]) != pytest.approx(0)
-    assert (fat[0, 1] - fat[0, 0]) / (fat[0, 2] - fat[0, 0]) > (thin[0, 1] - thin[0, 0]) / (
-        thin[0, 2] - thin[0, 0]
-    )
-
-
-def test_garch_wants_a_hundred_values():
-    with pytest.warns(FitWarning, match="GARCH: series 0: 99 values are too few, 100 are needed"):
-        GARCH(2).fit(np.random.default_rng(0).normal(size=99))
 
 
 def test_a_package_that_is_missing_is_named_with_its_extra(monkeypatch):

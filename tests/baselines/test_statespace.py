@@ -139,3 +139,21 @@ def test_the_covariance_stays_one_over_many_steps():
     state = space.advance(space.empty(), panel_of(np.random.default_rng(0).normal(size=20_000)))
     assert not state["diffuse"].any()
     assert np.linalg.eigvalsh(state["spread"][0]).min() > -1e-12
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_run_that_has_settled_is_its_rows_one_by_one(alone):
+    make, params = MODELS["stationary"]
+    spaces = [of_statsmodels(make(series()), params), smoothing(0.6)]
+    space = StateSpace.stack(spaces[:1] if alone else spaces)
+    values = np.array([series(400, seed=1, holes=0.0), series(400, seed=2, holes=0.0)])[: len(space.design)]
+    values[-1, 100:180] = np.nan  # so long that without news too nothing changes any more
+    state, errors, variances = space.filter(space.empty(), panel_of(*values))
+    stepped = space.empty()
+    for row in range(400):
+        part = Panel(values[:, row : row + 1], np.array([float(row)]))
+        stepped, error, variance = space.filter(stepped, part)
+        np.testing.assert_allclose(errors[:, row], error[:, 0], rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(variances[:, row], variance[:, 0], rtol=1e-10)
+    for name in state:
+        np.testing.assert_allclose(state[name], stepped[name], rtol=1e-10, atol=1e-10)

@@ -1,17 +1,19 @@
 """Are the classical models as accurate as those of statsforecast and of R's forecast, and how fast?
 
-    FRACTS_DATA=folder python tests/benchmarks/bench_baselines.py [--series 100] [--data "M3 Monthly"]
+    FRACTS_DATA=folder python tests/benchmarks/bench_baselines.py [--series 100] [--data "M3 Monthly"] \
+        [--only ETS,Theta] [--validation]
 
 M4 Hourly (48 steps ahead, season of 24) and M3 Monthly (18 ahead, 12), from `m4_hourly.csv.gz` and
 `m3.csv.gz` in the folder; `--series` takes that many of each, evenly spread, in place of all, `--data` one of
-the two sets. Every model is fitted to the training part and scored on the rest: MASE, sMAPE, and OWA, which
+the two sets, `--only` the models named and their peers. Every model is fitted to the training part and scored
+on the rest (with `--validation` on the end of the training part, to choose by): MASE, sMAPE, and OWA, which
 is their mean in units of Naive2 (Makridakis, Spiliotis and Assimakopoulos, 2020, International Journal of
 Forecasting 36(1)).
 
 A peer runs in an environment of its own and is left out where there is none. `STATSFORECAST_PYTHON` names the
 Python of one with statsforecast; `Rscript` on the path is asked for the packages forecast and jsonlite. Times
-are of fitting and forecasting alone; models and peers take turns, a batch of series each, so that a busy
-machine slows all of them. One process, one thread each.
+are CPU seconds of fitting and forecasting alone, one process and one thread each; models and peers take
+turns, a batch of series each, so that a busy machine slows all of them.
 """
 
 import json
@@ -30,7 +32,7 @@ from sklearn.base import clone
 from fracts import ARFIMA, ARIMA, ETS, STL, Drift, Ensemble, FitWarning, Naive, SeasonalNaive, Theta
 
 HERE = Path(__file__).parent
-BATCH = 10  # series between two turns
+BATCH = 50  # series between two turns
 SETS = {"M4 Hourly": (48, 24), "M3 Monthly": (18, 12)}  # horizon and season
 COUNTERPARTS = {"ETS": "AutoETS", "Theta": "Theta", "ARIMA": "AutoARIMA"}
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
@@ -47,10 +49,13 @@ def models(horizon, season):
         "Theta": Theta(horizon, **options),
         "ARIMA": ARIMA(horizon, **options),
         "STL + ETS": STL(horizon, ETS(horizon, season_length=None), season_lengths=season),
-        "STL + ARFIMA(1,d,0)": STL(horizon, ARFIMA(horizon, p=1), season_lengths=season),
-        "ETS, Theta, ARIMA": Ensemble(horizon, [ETS(horizon, **options), Theta(horizon, **options),
-                                                ARIMA(horizon, **options)], how="median"),
-    }  # fmt: skip
+        "STL + ARFIMA": STL(horizon, ARFIMA(horizon, p=1), season_lengths=season),
+        "Median of the three": Ensemble(
+            horizon,
+            [ETS(horizon, **options), Theta(horizon, **options), ARIMA(horizon, **options)],
+            how="median",
+        ),
+    }
 
 
 def load(name):
@@ -60,27 +65,35 @@ def load(name):
     if name == "M3 Monthly":
         table = table[table["freq"] == "monthly"]
     ids = table["unique_id"].unique()
-    if "--series" in sys.argv:
-        count = int(sys.argv[sys.argv.index("--series") + 1])
-        ids = ids[np.linspace(0, len(ids) - 1, min(count, len(ids))).astype(int)]
+    count = min(int(asked("--series", len(ids))), len(ids))
+    ids = ids[np.linspace(0, len(ids) - 1, count).astype(int)]
     parts = table[table["unique_id"].isin(ids)].groupby(["unique_id", "split"], sort=False)["y"]
     series = {key: values.to_numpy(dtype=float) for key, values in parts}
-    return [series[name, "train"] for name in ids], [series[name, "test"] for name in ids]
+    histories, futures = ([series[name, part] for name in ids] for part in ("train", "test"))
+    if "--validation" in sys.argv:
+        horizon, _ = SETS[name]
+        return [y[:-horizon] for y in histories], [y[-horizon:] for y in histories]
+    return histories, futures
+
+
+def asked(option, default):
+    """What comes after `option` on the command line."""
+    return sys.argv[sys.argv.index(option) + 1] if option in sys.argv else default
 
 
 def ours(model, histories):
-    """Forecasts and seconds of one of our models."""
+    """Forecasts and CPU seconds of one of our models."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)
         # Once before the clock starts: what is imported at its first use is not what is measured.
         clone(model).fit(histories[0][-100:])
-        start = time.perf_counter()
+        start = time.process_time()
         forecasts = [model.fit(y).predict() for y in histories]
-    return forecasts, time.perf_counter() - start
+    return forecasts, time.process_time() - start
 
 
 def peer(command, model, histories, horizon, season):
-    """Forecasts and seconds that a peer in another process tells of itself."""
+    """Forecasts and CPU seconds that a peer in another process tells of itself."""
     task = {"model": model, "horizon": horizon, "season": season, "series": [y.tolist() for y in histories]}
     done = subprocess.run(
         command,
@@ -99,9 +112,9 @@ def peers():
     found = {}
     if python := os.environ.get("STATSFORECAST_PYTHON"):
         found["statsforecast"] = [python, str(HERE / "peers" / "statsforecast_peer.py")]
-    asked = ["Rscript", "-e", "library(forecast); library(jsonlite)"]
+    question = ["Rscript", "-e", "library(forecast); library(jsonlite)"]
     try:
-        if subprocess.run(asked, capture_output=True, check=False).returncode == 0:
+        if subprocess.run(question, capture_output=True, check=False).returncode == 0:
             found["R forecast"] = ["Rscript", str(HERE / "peers" / "forecast_peer.R")]
     except FileNotFoundError:
         pass
@@ -134,24 +147,25 @@ def scores(forecasts, futures, histories, season):
 
 def main():
     rows = []
-    wanted = [sys.argv[sys.argv.index("--data") + 1]] if "--data" in sys.argv else list(SETS)
-    for name in wanted:
+    for name in asked("--data", ",".join(SETS)).split(","):
         horizon, season = SETS[name]
         histories, futures = load(name)
-        runs = {("fracts", key): [[], 0.0] for key in models(horizon, season)}
-        runs |= {(who, key): [[], 0.0] for who in peers() for key in COUNTERPARTS}
+        ours_all = models(horizon, season)
+        wanted = asked("--only", ",".join(ours_all)).split(",")
+        runs = {("fracts", key): [[], 0.0] for key in ours_all if key in wanted}
+        runs |= {(who, key): [[], 0.0] for who in peers() for key in COUNTERPARTS if key in wanted}
         for at in range(0, len(histories), BATCH):
             batch = histories[at : at + BATCH]
             for (who, key), run in runs.items():
                 if who == "fracts":
-                    said, seconds = ours(models(horizon, season)[key], batch)
+                    said, seconds = ours(ours_all[key], batch)
                 else:
                     said, seconds = peer(peers()[who], COUNTERPARTS[key], batch, horizon, season)
                 run[0] += said
                 run[1] += seconds
         base = scores([naive2(y, horizon, season) for y in histories], futures, histories, season)
         print(f"\n{name}: {len(histories)} series; Naive2 MASE {base[0]:.3f}, sMAPE {base[1]:.2f}")
-        print(f"{'who':<14} {'model':<20} {'MASE':>7} {'sMAPE':>7} {'OWA':>6} {'s a series':>11}")
+        print(f"{'who':<14} {'model':<20} {'MASE':>7} {'sMAPE':>7} {'OWA':>6} {'CPU s each':>11}")
         for (who, key), (said, seconds) in runs.items():
             mase, smape = scores(said, futures, histories, season)
             owa = (mase / base[0] + smape / base[1]) / 2
@@ -160,13 +174,14 @@ def main():
             rows.append(
                 {
                     "data": name,
+                    "part": "validation" if "--validation" in sys.argv else "test",
                     "n_series": len(histories),
                     "who": who,
                     "model": key,
                     "mase": mase,
                     "smape": smape,
                 }
-                | {"owa": owa, "seconds_a_series": round(each, 4)}
+                | {"owa": owa, "cpu_seconds_a_series": round(each, 4)}
             )
     record("bench_baselines", rows)
 

@@ -30,20 +30,20 @@ def network_row(
     plan: Any, u: Array, beside: Array, time: float, gap: float, before: list[Memory]
 ) -> tuple[list[Memory], Array]:
     """`online.network_row`, where the arguments are told."""
-    after = [tuple([np.empty_like(array) for array in memory]) for memory in before]
+    known = [np.array(arrays) for arrays in zip(*before, strict=True)]
+    found = [np.empty_like(array) for array in known]
     features = np.empty((len(u), plan.norm.size), plan.norm.dtype)
-    known, found = tuple(before), tuple(after)
     weights, turns = plan.packed, plan.embedding.turns
-    if len(u) == 1:  # the same, in fewer calls
-        _network_row(weights, turns, u, beside, 0, 1, time, gap, known, found, features)
-    else:
-        in_parts(
-            lambda start, stop: _network_row(
-                weights, turns, u, beside, start, stop, time, gap, known, found, features
-            ),
-            len(u),
-        )
-    return after, features
+
+    def fill(start: int, stop: int) -> None:
+        _network_row(weights, turns, u, beside, start, stop, time, gap, *known, *found, features)
+
+    in_parts(fill, len(u))
+    return list(zip(*found, strict=True)), features
+
+
+# Of what is called by compiled code alone: nothing is needed to call it from Python.
+_INNER: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 class Layer(NamedTuple):
@@ -64,12 +64,12 @@ class Layer(NamedTuple):
     eps: Any
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INNER)
 def _matrix(packed: Any, start: int, rows: int, columns: int) -> Any:
     return packed[start : start + rows * columns].reshape(rows, columns)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INNER)
 def _layer(packed: Any, start: int, width: int, heads: int, both: int, n_modes: int) -> tuple[Layer, int]:
     """The layer that begins at `start` of `packed`, and where it ends."""
     read, table = heads * both, (BASIS + KNOTS) * n_modes
@@ -102,7 +102,7 @@ def _layer(packed: Any, start: int, width: int, heads: int, both: int, n_modes: 
     return layer, end
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@njit(**_INNER, fastmath={"contract"})
 def _expm1(x: float) -> float:
     """exp(x) - 1 with the digits of a small x, in arithmetic alone, so that loops take several at once."""
     x = min(max(x, -_FARTHEST), _FARTHEST)
@@ -116,7 +116,7 @@ def _expm1(x: float) -> float:
     return power * series + (power - 1.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@njit(**_INNER, fastmath={"contract"})
 def _times(x: Any, weights: Any, out: Any) -> None:
     """out += x @ weights, four numbers of x at a time."""
     last = x.size - x.size % 4
@@ -130,17 +130,17 @@ def _times(x: Any, weights: Any, out: Any) -> None:
             out[j] += x[k] * weights[k, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INNER)
 def _sigmoid(x: Any) -> Any:
     return 1.0 / (2.0 + _expm1(-x))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INNER)
 def _softplus(x: Any) -> Any:
     return max(x, 0) + math.log1p(math.exp(-abs(x)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@njit(**_INNER, fastmath={"contract", "reassoc"})
 def _square(x: Any) -> Any:
     total = x[0] * x[0]
     for j in range(1, x.size):
@@ -148,7 +148,7 @@ def _square(x: Any) -> Any:
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INNER)
 def _tokens(packed: Any, u: float, beside: Any, value: Any, gate: Any) -> None:
     """`online._tokens` of one series, into `value` and `gate`; beside: (2 * width,), or nothing.
 
@@ -170,7 +170,7 @@ def _tokens(packed: Any, u: float, beside: Any, value: Any, gate: Any) -> None:
         gate[j] *= _sigmoid(gate[j])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INNER)
 def _wave(turns: Any, time: float, wave: Any) -> None:
     """`online._wave`, into `wave`."""
     for season in range(len(wave)):
@@ -181,7 +181,7 @@ def _wave(turns: Any, time: float, wave: Any) -> None:
         wave[season, 1, 1] = -wave[season, 0, 0]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@njit(**_INNER, fastmath={"contract"})
 def _scores(soft: Any, content: Any, scores: Any, basis: Any, found: Any) -> None:
     """Log weights of `online._weights` of one head, the largest of them 0, into `found`.
 
@@ -201,7 +201,7 @@ def _scores(soft: Any, content: Any, scores: Any, basis: Any, found: Any) -> Non
         found[m] -= most
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@njit(**_INNER, fastmath={"contract"})
 def _head(c: Any, b: Any, v: Any, kept: Any, modes: Any, tail: Any, after: Any, end: Any, y: Any) -> None:
     """What the modes of one head are after a row, into `after` and `end`, and what is read, into `y`.
 
@@ -220,7 +220,7 @@ def _head(c: Any, b: Any, v: Any, kept: Any, modes: Any, tail: Any, after: Any, 
             y[p] += c[m] * after[m, p]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@njit(**_INNER, fastmath={"contract"})
 def _mode_weights(
     layer: Any, raw: Any, seen: bool, gap: float, hold: Any, hold_after: Any, found: Any
 ) -> None:
@@ -253,19 +253,20 @@ def _mode_weights(
             found[1, head, m] *= seen * found[2, head, m] / (layer.paces[m] * total)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@njit(**_INNER, fastmath={"contract"})
 def _mix(
-    layer: Any, x: Any, value: Any, gate: Any, seen: bool, gap: float, wave: Any, modes: Any,
-    hold: Any, tail: Any, after: Any, hold_after: Any, tail_after: Any, room: Any,
+    layer: Any, x: Any, value: Any, gate: Any, seen: bool, gap: float, wave: Any, before: Any, state: Any,
+    room: Any,
 ) -> None:  # fmt: skip
     """`online._mix` of one series: its outputs are added to `x`, and the state after it filled in."""
-    raw, v, y, found, of_head = room
+    (modes, hold, tail), (after, hold_after, tail_after) = before, state
+    raw, v, y, weights, of_head = room
     heads, _, both = modes.shape
     half, plain = both // 2, heads - len(wave)
     raw[:], v[:] = layer.controls_bias, 0
     _times(gate, layer.controls, raw)
     _times(value, layer.values, v.ravel())
-    _mode_weights(layer, raw, seen, gap, hold, hold_after, found)
+    _mode_weights(layer, raw, seen, gap, hold, hold_after, weights)
     gates = raw[raw.size - heads * both :]
     for j in range(gates.size):
         gates[j] = _sigmoid(gates[j])
@@ -274,7 +275,7 @@ def _mix(
         if head >= plain:
             for p in range(half):
                 v[head, p], v[head, half + p] = v[head, p] * turn[0, 0, 0], v[head, p] * turn[0, 1, 0]
-        of_head[:] = found[:, head]
+        of_head[:] = weights[:, head]
         c, b, kept = of_head[0], of_head[1], of_head[3]
         _head(c, b, v[head], kept, modes[head], tail[head], after[head], tail_after[head], y[head])
         if head >= plain:
@@ -291,11 +292,11 @@ def _mix(
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def _network_row(
     packed: Any, turns: Any, u: Any, beside: Any, start: int, stop: int, time: float, gap: float,
-    before: Any, after: Any, features: Any,
+    modes: Any, hold: Any, tail: Any, modes_after: Any, hold_after: Any, tail_after: Any, features: Any,
 ) -> None:  # fmt: skip
-    """The series from `start` to `stop`; before, after: modes, hold and tail of each layer."""
+    """The series from `start` to `stop`; the arrays of their state have an axis of layers first."""
     dtype, width = packed.dtype, features.shape[1]
-    _, heads, n_modes, both = before[0][0].shape
+    n_layers, _, heads, n_modes, both = modes.shape
     x, value, gate = np.empty(width, dtype), np.empty(width, dtype), np.empty(width, dtype)
     h, wave = np.empty(2 * width, dtype), np.empty((turns.size, 2, 2), dtype)
     room = (
@@ -312,13 +313,11 @@ def _network_row(
         _tokens(packed, u[at], beside[at] if len(beside) else packed[:0], value, gate)
         x[:] = value
         place = 8 * width
-        for own, new in zip(before, after):  # noqa: B905
+        for i in range(n_layers):
             layer, place = _layer(packed, place, width, heads, both, n_modes)
-            (modes, hold, tail), (modes_new, hold_new, tail_new) = own, new
-            _mix(
-                layer, x, value, gate, seen, gap, wave, modes[at], hold[at], tail[at], modes_new[at],
-                hold_new[at], tail_new[at], room,
-            )  # fmt: skip
+            own = modes[i, at], hold[i, at], tail[i, at]
+            after = modes_after[i, at], hold_after[i, at], tail_after[i, at]
+            _mix(layer, x, value, gate, seen, gap, wave, own, after, room)
             h[:] = 0
             _times(x, layer.widen, h)
             shrink = 1 / math.sqrt(_square(x) / width + layer.block_eps)

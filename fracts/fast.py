@@ -17,7 +17,7 @@ import numpy as np
 
 from fracts.series import Panel, State
 
-PART = 128  # series stepped at once
+PART = 64  # series stepped at once
 
 
 @lru_cache
@@ -39,9 +39,12 @@ def compiled_network() -> Any:
 
 
 def by_parts(step: Callable[[State, Panel], State], state: State, panel: Panel) -> State:
-    """`step` of all series, which have nothing to do with each other, a part of them at a time."""
+    """`step` of all series, which have nothing to do with each other, a part of them at a time.
+
+    Compiled code is handed all of them: it takes the cores itself, where its loops are.
+    """
     n_series = len(panel.values)
-    if n_series <= PART:
+    if n_series <= PART or compiles():
         return step(state, panel)
 
     def stepped(start: int, stop: int) -> State:
@@ -57,18 +60,18 @@ def by_parts(step: Callable[[State, Panel], State], state: State, panel: Panel) 
             whole[name][start : start + PART] = array
 
     keep(0, first)
-    in_parts(lambda start, stop: keep(start, stepped(start, stop)), n_series, PART)
+    in_parts(lambda start, stop: keep(start, stepped(start, stop)), n_series, begin=PART)
     return whole
 
 
-def in_parts(fill: Callable[[int, int], None], n_series: int, begin: int = 0) -> None:
-    """`fill` for the series from one number up to another, over and over, until all from `begin` are filled."""
-    if n_series - begin <= PART:
+def in_parts(fill: Callable[[int, int], None], n_series: int, begin: int = 0, part: int = PART) -> None:
+    """`fill` for the series from one number up to another, `part` of them at once, until all from `begin` are
+    filled."""
+    if n_series - begin <= part:
         fill(begin, n_series)
         return
-    parts = range(begin, n_series, PART)
     with ThreadPoolExecutor(_cores()) as pool:
-        list(pool.map(lambda start: fill(start, min(start + PART, n_series)), parts))
+        list(pool.map(lambda at: fill(at, min(at + part, n_series)), range(begin, n_series, part)))
 
 
 def _cores() -> int:

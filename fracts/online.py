@@ -138,7 +138,7 @@ def _layer(mixer: Any, block: Any, norm: Tensor, eps: float) -> Layer:
     controls = (torch.cat([mixer.controls.weight * sign[:, None], mixer.gate.weight]) * norm).T
     bias = torch.cat([mixer.controls.bias * sign, mixer.gate.bias])
     still, swing = (mixer.value.weight * norm).T.tensor_split([plain], dim=1)
-    twice = swing.unflatten(1, (mixer.n_frequencies, 1, -1)).expand(-1, -1, 2, -1).flatten(1)
+    twice = swing.unflatten(1, (mixer.n_frequencies, 1, mixer.channels)).expand(-1, -1, 2, -1).flatten(1)
     values = torch.cat([still, twice], 1)
     return Layer(
         controls=_array(controls),

@@ -26,11 +26,12 @@ from fracts.forecasts import QUANTILES, Forecast
 from fracts.heads import QuantileHead
 from fracts.inspection import Inspection
 from fracts.linear import Reading, fit_linear, is_pooled
-from fracts.network import FracNetwork, as_arrays, as_state, as_weights, load_weights
+from fracts.network import FracNetwork, as_arrays, as_state, as_weights, load_weights, with_tails
 from fracts.network_response import network_response, typical_rows
-from fracts.online import Plan, due_row, encode_row, head_row, plan_of, shift_row
+from fracts.online import due_row, encode_row, head_row, shift_row
 from fracts.passes import ROWS_AT_ONCE
 from fracts.paths import extended
+from fracts.plan import Plan, plan_of
 from fracts.reading import Reading as History
 from fracts.recall import linear_memory
 from fracts.recursive import Recursion, begun, learned_on
@@ -364,6 +365,7 @@ class FracForecaster(Calibration, Forecaster, Inspection):
             check_layers(weights, model.width, model.n_layers)
             model.network_ = model._new_network(torch.Generator())
             load_weights(model.network_, weights)
+            model._state = with_tails(model._state, model.n_layers)
         model._copy_weights()
         return model
 

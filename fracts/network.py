@@ -76,6 +76,12 @@ def as_arrays(state: EncoderState) -> State:
     return {name: tensor.numpy().copy() for name, tensor in tensors.items()}
 
 
+def with_tails(arrays: State, n_layers: int) -> State:
+    """`arrays` with the tail modes, which the first files of format 1 lack."""
+    names = [layer_names(i) for i in range(n_layers)]
+    return {tail: arrays[modes][..., -1, :].astype(np.float64) for modes, _, tail in names} | arrays
+
+
 def as_state(arrays: State, n_layers: int, dtype: torch.dtype) -> EncoderState:
     """The state that `as_arrays` wrote, in the `dtype` of the network."""
 

@@ -13,7 +13,8 @@ from fracts.encoder import FracEncoder
 from fracts.forecasts import QUANTILES
 from fracts.heads import PARTS, QuantileHead
 from fracts.network import FracNetwork, as_arrays, as_state, layer_names
-from fracts.online import encode_row, head_row, network_row, plan_of, shift_row
+from fracts.online import encode_row, head_row, network_row, shift_row
+from fracts.plan import plan_of
 
 ROUNDING = {torch.float32: 1e-5, torch.float64: 1e-12}
 SAME = {torch.float32: 1e-6, torch.float64: 1e-13}  # compiled or not
@@ -98,9 +99,7 @@ def test_the_compiled_step_says_the_same(random_weights, dtype, n_layers, n_freq
                 found, expected = (step(*row) for step in (compiled_network.network_row, network_row))
                 for memory, same in zip([*found[0], found[1:]], [*expected[0], expected[1:]], strict=True):
                     for one, other in zip(memory, same, strict=True):
-                        np.testing.assert_allclose(
-                            one, other, rtol=0, atol=SAME[dtype] * np.abs(other).max()
-                        )
+                        np.testing.assert_allclose(one, other, rtol=0, atol=SAME[dtype] * np.abs(other).max())
                         assert one.dtype == other.dtype
 
 

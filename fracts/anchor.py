@@ -79,8 +79,8 @@ class SeasonSlots:
     def before(self, slots: Array, values: Array, times: Array) -> Array:
         """(series, rows): what the slots say of each row before its value comes."""
         if times.size == 1:
-            phase = math.floor(times.item()) % self.season_length
-            return _filled(_level(slots[:, phase, None]), _level(slots[:, -1:]))
+            here = math.floor(times.item()) % self.season_length
+            return _filled(_level(slots[:, here, None]), _level(slots[:, -1:]))
         rounds, phase = self._rounds(times)
         sums, last = self._sums(slots, values, rounds, phase)
         return _filled(_level(sums)[:, rounds, phase], last[:, :-1])

@@ -47,6 +47,8 @@ class SeasonSlots:
 
     def advance(self, slots: Array, values: Array, times: Array) -> Array:
         """The slots after the rows; rows without a value leave them as they were."""
+        if times.size == 1:
+            return self.step(slots, values[:, 0], times.item())
         rounds, phase = self._rounds(times)
         sums, last = self._sums(slots, values, rounds, phase)
         return self._ends(sums, last)
@@ -76,6 +78,9 @@ class SeasonSlots:
 
     def before(self, slots: Array, values: Array, times: Array) -> Array:
         """(series, rows): what the slots say of each row before its value comes."""
+        if times.size == 1:
+            here = math.floor(times.item()) % self.season_length
+            return _filled(_level(slots[:, here, None]), _level(slots[:, -1:]))
         rounds, phase = self._rounds(times)
         sums, last = self._sums(slots, values, rounds, phase)
         return _filled(_level(sums)[:, rounds, phase], last[:, :-1])

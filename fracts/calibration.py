@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fracts.conformal import Calibrator, Due, Outlook, Said
+from fracts.forecasts import Forecast
 from fracts.linear import LinearPath, Reading
+from fracts.passes import Ahead, passed
 from fracts.scaling import Array
 from fracts.series import Panel, State
 
@@ -17,7 +22,10 @@ _STILL = np.zeros((1, 1)), np.ones((1, 1)), np.ones((1, 1))
 class Calibration:
     """Mixin of the models with a linear path, before `Forecaster`: it has a say in the state after a fit."""
 
+    horizon: int
     calibration: str
+    _read: Any
+    _run: Any
     _path: LinearPath
     _calibrator: Calibrator | None = None
 
@@ -84,3 +92,16 @@ class Calibration:
         """Of forecasts that are due, shifts of the median in units of scale, and factors of the errors below
         and above it: (series, leads) each, or 1 for all. `known` (series, numbers) was known in advance."""
         return _STILL
+
+    def _roll(
+        self,
+        state: State,
+        panel: Panel,
+        origins: NDArray[np.int64],
+        ahead: Ahead,
+        horizon: int,
+        quantiles: Array,
+    ) -> Iterator[Forecast]:
+        if horizon > self.horizon:  # paths move a state from each origin
+            return super()._roll(state, panel, origins, ahead, horizon, quantiles)  # type: ignore[misc,no-any-return]
+        return passed(self._read, self._run, state, panel, origins, ahead, horizon, quantiles)

@@ -216,7 +216,7 @@ def check_increasing(index: pd.Index[Any]) -> None:
     """ValueError at the first missing, repeated or decreasing stamp."""
     if (missing := np.flatnonzero(index.isna())).size:
         raise ValueError(f"the stamp of row {missing[0]} is missing ({index[missing[0]]}). Drop such rows.")
-    if (late := np.flatnonzero(index[1:] <= index[:-1])).size:
+    if len(index) > 1 and (late := np.flatnonzero(index[1:] <= index[:-1])).size:
         at = int(late[0]) + 1
         raise ValueError(
             f"the stamp {index[at]} (row {at}) does not come after {index[at - 1]}. Stamps must increase. "

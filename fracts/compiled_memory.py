@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from fracts.fast import in_parts
 from fracts.scaling import FINEST, ROUNDING, SMALLEST, Array
+
+_PART = 1024  # series that a core takes at once
 
 
 def moved(
@@ -19,9 +22,13 @@ def moved(
 
     values: (series,), NaN where missing.  kept: of the sums.  decay, gain: (modes,), of the modes.
     """
-    found: tuple[Array, Any, Array, Array] = _moved(
-        np.ascontiguousarray(sums), modes, np.ascontiguousarray(values), kept, decay, gain
-    )
+    n_series = len(values)
+    found = np.empty_like(sums), np.empty_like(modes), np.empty(n_series), np.empty(n_series)
+
+    def fill(start: int, stop: int) -> None:
+        _moved(start, stop, sums, modes, values, kept, decay, gain, *found)
+
+    in_parts(fill, n_series, part=_PART)
     return found
 
 
@@ -48,10 +55,12 @@ def _read(sums: Any) -> Any:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _moved(sums: Any, modes: Any, values: Any, kept: float, decay: Any, gain: Any) -> Any:
-    out, after = np.empty_like(sums), np.empty_like(modes)
-    centres, scales = np.empty(len(values)), np.empty(len(values))
-    for at in range(len(values)):
+def _moved(
+    start: int, stop: int, sums: Any, modes: Any, values: Any, kept: float, decay: Any, gain: Any,
+    out: Any, after: Any, centres: Any, scales: Any,
+) -> None:  # fmt: skip
+    """The series from `start` to `stop`: their sums into `out`, their modes into `after`."""
+    for at in range(start, stop):
         value, origin = values[at], sums[at, 3]
         seen = 0.0 if math.isnan(value) else 1.0
         offset = 0.0
@@ -66,7 +75,6 @@ def _moved(sums: Any, modes: Any, values: Any, kept: float, decay: Any, gain: An
             after[at, 0, m] = modes[at, 0, m] * decay[m] + offset * gain[m]
             after[at, 1, m] = modes[at, 1, m] * decay[m] + seen * gain[m]
         _, centres[at], scales[at] = _read(out[at])
-    return out, after, centres, scales
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -17,7 +17,7 @@ import numpy as np
 
 from fracts.series import Panel, State
 
-PART = 512  # series stepped at once
+PART = 64  # series stepped at once
 
 
 @lru_cache
@@ -39,28 +39,39 @@ def compiled_network() -> Any:
 
 
 def by_parts(step: Callable[[State, Panel], State], state: State, panel: Panel) -> State:
-    """`step` of all series, which have nothing to do with each other, a part of them at a time."""
+    """`step` of all series, which have nothing to do with each other, a part of them at a time.
+
+    Compiled code is handed all of them: it takes the cores itself, where its loops are.
+    """
     n_series = len(panel.values)
-    if n_series <= PART:
+    if n_series <= PART or compiles():
         return step(state, panel)
 
-    def stepped(start: int) -> State:
-        part = slice(start, start + PART)
+    def stepped(start: int, stop: int) -> State:
+        part = slice(start, stop)
         own = {name: array[part] for name, array in state.items()}
         return step(own, Panel(panel.values[part], panel.times, panel.covariates[part]))
 
-    first = stepped(0)
+    first = stepped(0, PART)
     whole = {name: np.empty((n_series, *array.shape[1:]), array.dtype) for name, array in first.items()}
 
-    def fill(start: int) -> None:
-        for name, array in stepped(start).items():
+    def keep(start: int, arrays: State) -> None:
+        for name, array in arrays.items():
             whole[name][start : start + PART] = array
 
-    for name, array in first.items():
-        whole[name][:PART] = array
-    with ThreadPoolExecutor(_cores()) as pool:
-        list(pool.map(fill, range(PART, n_series, PART)))
+    keep(0, first)
+    in_parts(lambda start, stop: keep(start, stepped(start, stop)), n_series, begin=PART)
     return whole
+
+
+def in_parts(fill: Callable[[int, int], None], n_series: int, begin: int = 0, part: int = PART) -> None:
+    """`fill` for the series from one number up to another, `part` of them at once, until all from `begin` are
+    filled."""
+    if n_series - begin <= part:
+        fill(begin, n_series)
+        return
+    with ThreadPoolExecutor(_cores()) as pool:
+        list(pool.map(lambda at: fill(at, min(at + part, n_series)), range(begin, n_series, part)))
 
 
 def _cores() -> int:

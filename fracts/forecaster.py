@@ -1,7 +1,7 @@
 """`FracForecaster`: the linear path of `FracRidge` and, on top of it, a selective FRAC network."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -26,11 +26,12 @@ from fracts.forecasts import QUANTILES, Forecast
 from fracts.heads import QuantileHead
 from fracts.inspection import Inspection
 from fracts.linear import Reading, fit_linear, is_pooled
-from fracts.network import FracNetwork, as_arrays, as_state, as_weights, load_weights
+from fracts.network import FracNetwork, as_arrays, as_state, as_weights, load_weights, with_tails
 from fracts.network_response import network_response, typical_rows
-from fracts.online import Plan, due_row, encode_row, head_row, plan_of, shift_row
-from fracts.passes import ROWS_AT_ONCE, Ahead, passed
+from fracts.online import due_row, encode_row, head_row, shift_row
+from fracts.passes import ROWS_AT_ONCE
 from fracts.paths import extended
+from fracts.plan import Plan, plan_of
 from fracts.reading import Reading as History
 from fracts.recall import CENTRE_MEMORY, linear_memory
 from fracts.recursive import Recursion, begun, learned_on
@@ -314,19 +315,6 @@ class FracForecaster(Calibration, Forecaster, Inspection):
             medians += scale[:, None] * shift_row(self._plan, state["features"], state["ahead"])
         return medians[:, :horizon]
 
-    def _roll(
-        self,
-        state: State,
-        panel: Panel,
-        origins: NDArray[np.int64],
-        ahead: Ahead,
-        horizon: int,
-        quantiles: NDArray[np.float64],
-    ) -> Iterator[Forecast]:
-        if horizon > self.horizon:  # paths move a state from each origin
-            return super()._roll(state, panel, origins, ahead, horizon, quantiles)
-        return passed(self._read, self._run, state, panel, origins, ahead, horizon, quantiles)
-
     def _run(
         self, state: State, panel: Panel, rows: NDArray[np.int64], ahead: NDArray[np.float64]
     ) -> tuple[Forecast, State]:
@@ -372,6 +360,7 @@ class FracForecaster(Calibration, Forecaster, Inspection):
             check_layers(weights, model.width, model.n_layers)
             model.network_ = model._new_network(torch.Generator())
             load_weights(model.network_, weights)
+            model._state = with_tails(model._state, model.n_layers)
         model._copy_weights()
         return model
 

@@ -59,12 +59,27 @@ class FracNetwork(nn.Module):
         return features, state
 
 
+def layer_names(i: int) -> tuple[str, str, str]:
+    """Names that the arrays of layer `i` have in a state: modes, hold, and the tail mode in float64."""
+    return f"layer_{i}_modes", f"layer_{i}_hold", f"layer_{i}_tail"
+
+
 def as_arrays(state: EncoderState) -> State:
-    """The state as numpy arrays of their own memory, series first."""
+    """The state as numpy arrays of their own memory, series first.
+
+    The tail mode, the last one, forgets nothing: it stands there once more in float64, for single rows.
+    """
     tensors = {"features": state.features}
     for i, layer in enumerate(state.layers):
-        tensors |= {f"layer_{i}_modes": layer.modes, f"layer_{i}_hold": layer.hold}
+        parts = layer.modes, layer.hold, layer.modes[..., -1, :].double()
+        tensors |= dict(zip(layer_names(i), parts, strict=True))
     return {name: tensor.numpy().copy() for name, tensor in tensors.items()}
+
+
+def with_tails(arrays: State, n_layers: int) -> State:
+    """`arrays` with the tail modes, which the first files of format 1 lack."""
+    names = [layer_names(i) for i in range(n_layers)]
+    return {tail: arrays[modes][..., -1, :].astype(np.float64) for modes, _, tail in names} | arrays
 
 
 def as_state(arrays: State, n_layers: int, dtype: torch.dtype) -> EncoderState:

@@ -1,147 +1,27 @@
 """The network as one step in numpy: what `FracNetwork` does to a single row of each series.
 
 One row costs torch its calls, not its arithmetic, and numpy's calls are cheaper. The mathematics is that of
-mixer.py, encoder.py and heads.py; a `Plan` holds the weights as this step wants them, copied out of the
-network at the end of fit. Matrices that read the same numbers stand side by side, and a norm's weights are
-in the matrix that follows it.
+mixer.py, encoder.py and heads.py; plan.py has the weights as this step wants them.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.special import expit
-from torch import Tensor
 
 from fracts.fast import compiled_network, compiles
 from fracts.mode_weights import BASIS, KNOTS, LEAST
-from fracts.network import FracNetwork
+from fracts.plan import Embedding, Layer, Plan
 from fracts.series import State
 
 Array = NDArray[np.floating]
-Step = Callable[..., tuple[Sequence[Array], Sequence[Array], Array]]
+Memory = tuple[Array, Array, Array]  # of a layer, as `fracts.network.as_arrays` writes it: modes, hold, tail
+Step = Callable[..., tuple[list[Memory], Array]]
 
 _LOG_2 = math.log(2)
-_SLOWEST = 1e-30  # rate that stands for 0 in a gain: expm1 of so small a number is that number
-
-
-class Embedding(NamedTuple):
-    """What makes tokens of values."""
-
-    turns: NDArray[np.float64]  # (frequencies,), a step
-    embed: Array  # (width,)
-    even: Array  # (3, width)
-    even_bias: Array  # (width,)
-    nothing: Array  # (2, width)
-
-
-class Layer(NamedTuple):
-    """The weights of a layer.
-
-    controls: those of step and of reading and writing order (whose signs are turned), rate, contents, and the
-    output's gate, one beside the other.
-    """
-
-    controls: Array  # (width, controls + gates)
-    controls_bias: Array  # (controls + gates,)
-    values: Array  # (width, values)
-    rates: Array  # (modes,), with a minus
-    paces: Array  # (modes,), the same with a tiny number for 0
-    scores: Array  # (2, basis + knots, modes)
-    out: Array  # (gates, width)
-    widen: Array  # (width, 2 * width)
-    widen_bias: Array  # (2 * width,)
-    narrow: Array  # (2 * width, width)
-    narrow_bias: Array  # (width,)
-    block_eps: Array  # ()
-    eps: Array  # ()
-
-
-class Plan(NamedTuple):
-    """The weights of a network."""
-
-    embedding: Embedding
-    beside: Array  # (columns, 2 * width)
-    stack: Layer  # of all, with an axis of layers first
-    layers: tuple[Layer, ...]  # the same apart
-    norm: Array  # (width,)
-    head: Array  # (width, 3 * horizon)
-    head_bias: Array  # (3 * horizon,)
-    traits: Array  # (known, traits)
-    traits_bias: Array  # (traits,)
-    weigh: Array  # (width, 3 * traits)
-    weigh_bias: Array  # (3 * traits,)
-    levels: Array  # (levels,)
-    median: int  # place among the levels
-
-
-def plan_of(network: FracNetwork) -> Plan:
-    """The weights of `network` as they are now.
-
-    Examples
-    --------
-    >>> from fracts.encoder import FracEncoder
-    >>> from fracts.heads import QuantileHead
-    >>> encoder = FracEncoder(8, 1, 2, 0, 4, (1.0, 100.0), torch.Generator())
-    >>> head = QuantileHead(8, torch.tensor([0.1, 0.5, 0.9]), torch.zeros(1, 3, 3))
-    >>> plan_of(FracNetwork(encoder, head, np.empty(0))).layers[0].values.shape
-    (8, 8)
-    """
-    encoder: Any = network.encoder
-    head: Any = network.head
-    width, nobody = encoder.nothing.shape[1], encoder.nothing.detach().new_zeros(0)
-    with torch.no_grad():
-        norms = [torch.ones_like(encoder.norm.weight)] + [encoder.norm.weight] * (len(encoder.mixers) - 1)
-        parts = zip(encoder.mixers, encoder.blocks, norms, strict=True)
-        layers = [_layer(mixer, block, norm, encoder.norm.eps) for mixer, block, norm in parts]
-        stack = Layer(*(np.stack(arrays) for arrays in zip(*layers, strict=True)))
-        return Plan(
-            embedding=Embedding(
-                turns=_array(network.frequencies.double()),
-                embed=_array(encoder.embed.weight[:, 0]),
-                even=_array(encoder.even.weight.T),
-                even_bias=_array(encoder.even.bias),
-                nothing=_array(encoder.nothing),
-            ),
-            beside=_array(nobody.view(0, 2 * width) if encoder.beside is None else encoder.beside.weight.T),
-            stack=stack,
-            layers=tuple(Layer(*arrays) for arrays in zip(*stack, strict=True)),
-            norm=_array(encoder.norm.weight),
-            head=_array(head.out.weight.T),
-            head_bias=_array(head.out.bias),
-            traits=_array(nobody.view(0, 0) if head.traits is None else head.traits.weight.T),
-            traits_bias=_array(nobody if head.traits is None else head.traits.bias),
-            weigh=_array(nobody.view(0, 0) if head.weigh is None else head.weigh.weight.T),
-            weigh_bias=_array(nobody if head.weigh is None else head.weigh.bias),
-            levels=_array(head.levels),
-            median=int(head.median),
-        )
-
-
-def _layer(mixer: Any, block: Any, norm: Tensor, eps: float) -> Layer:
-    """norm: (width,), the weights of the norm before the layer."""
-    heads = mixer.n_heads + mixer.n_frequencies
-    sign = torch.ones_like(mixer.controls.bias)
-    sign[heads : 3 * heads] = -1.0
-    first, widen, _, narrow = block
-    return Layer(
-        controls=_array((torch.cat([mixer.controls.weight * sign[:, None], mixer.gate.weight]) * norm).T),
-        controls_bias=_array(torch.cat([mixer.controls.bias * sign, mixer.gate.bias])),
-        values=_array((mixer.value.weight * norm).T),
-        rates=_array(-mixer.rates),
-        paces=_array(-mixer.rates.clamp(min=_SLOWEST)),
-        scores=_array(mixer.scores),
-        out=_array(mixer.out.weight.T * (2 * mixer.channels) ** 0.5),
-        widen=_array((widen.weight * first.weight).T),
-        widen_bias=_array(widen.bias),
-        narrow=_array(narrow.weight.T),
-        narrow_bias=_array(narrow.bias),
-        block_eps=np.array(first.eps),
-        eps=np.array(eps),
-    )
 
 
 def encode_row(
@@ -160,25 +40,27 @@ def encode_row(
     --------
     >>> from fracts.encoder import FracEncoder
     >>> from fracts.heads import QuantileHead
-    >>> from fracts.network import as_arrays
+    >>> import torch
+    >>> from fracts.network import FracNetwork, as_arrays
+    >>> from fracts.plan import plan_of
     >>> encoder = FracEncoder(8, 1, 2, 0, 4, (1.0, 100.0), torch.Generator())
     >>> head = QuantileHead(8, torch.tensor([0.1, 0.5, 0.9]), torch.zeros(1, 3, 3))
     >>> plan = plan_of(FracNetwork(encoder, head, np.empty(0)))
     >>> state = encode_row(plan, as_arrays(encoder.empty(1)), np.array([0.3]), 0.0, 0.0)
     >>> {name: array.shape for name, array in state.items()}
-    {'features': (1, 8), 'layer_0_modes': (1, 2, 4, 4), 'layer_0_hold': (1, 2)}
+    {'features': (1, 8), 'layer_0_modes': (1, 2, 4, 4), 'layer_0_hold': (1, 2), 'layer_0_tail': (1, 2, 4)}
     """
-    dtype, beside, layers = plan.norm.dtype, plan.beside[:0], range(len(plan.layers))
+    dtype, beside = plan.norm.dtype, plan.beside[:0]
     if covariates is not None and covariates.shape[1]:
         beside = covariates.astype(dtype) @ plan.beside
-    before, holds = ([state[f"layer_{i}_{part}"] for i in layers] for part in ("modes", "hold"))
-    if before[0].dtype != dtype:
-        before, holds = ([array.astype(dtype) for array in arrays] for arrays in (before, holds))
+    before = [(state[modes], state[hold], state[tail]) for modes, hold, tail in plan.names]
+    if before[0][0].dtype != dtype:
+        before = [(modes.astype(dtype), hold.astype(dtype), tail) for modes, hold, tail in before]
     step: Step = compiled_network().network_row if compiles() else network_row
-    modes, hold, features = step(plan, u, beside, time, gap, before, holds)
+    memories, features = step(plan, u, beside, time, gap, before)
     after = {"features": features}
-    for i in layers:
-        after[f"layer_{i}_modes"], after[f"layer_{i}_hold"] = modes[i], hold[i]
+    for (modes, hold, tail), memory in zip(plan.names, memories, strict=True):
+        after[modes], after[hold], after[tail] = memory
     return after
 
 
@@ -222,7 +104,7 @@ def due_row(plan: Plan, features: Array, leads: NDArray[np.int64], known: Array)
 def _outputs(plan: Plan, features: Array, ahead: Array | None, parts: int) -> Array:
     """The first `parts` of shift, log stretch below and log stretch above: (batch, parts, horizon)."""
     horizon, n_traits = plan.head_bias.size // 3, plan.traits_bias.size
-    outputs: Array = np.dot(features, plan.head[:, : parts * horizon])
+    outputs: Array = np.dot(features, plan.shift if parts == 1 else plan.head)
     outputs += plan.head_bias[: parts * horizon]
     outputs = outputs.reshape(-1, parts, horizon)
     if ahead is not None and ahead.shape[-1]:
@@ -234,23 +116,22 @@ def _outputs(plan: Plan, features: Array, ahead: Array | None, parts: int) -> Ar
 
 
 def network_row(
-    plan: Plan, u: Array, beside: Array, time: float, gap: float, before: list[Array], holds: list[Array]
-) -> tuple[Sequence[Array], Sequence[Array], Array]:
-    """Modes and hold of each layer, and features (batch, width), after a row.
+    plan: Plan, u: Array, beside: Array, time: float, gap: float, before: list[Memory]
+) -> tuple[list[Memory], Array]:
+    """State of each layer, and features (batch, width), after a row.
 
-    u: (batch,), NaN where missing.  beside: (batch, 2 * width), of covariates, or none.  before, holds: modes
-    and hold of each layer.
+    u: (batch,), NaN where missing.  beside: (batch, 2 * width), of covariates, or none.  before: the state of
+    each layer.
     """
     x, gate, wave = _tokens(plan.embedding, u, beside, time)
     seen = _seen(u)
     if len(u) == 1:  # without an axis of series every call is cheaper
         x, gate, seen = x[0], gate[0], None if seen is None else seen[0]
-        before, holds = [array[0] for array in before], [array[0] for array in holds]
-    value, modes, hold = x, [], []
-    for layer, *own in zip(plan.layers, before, holds, strict=True):
-        mixed, after, after_hold = _mix(layer, value, gate, seen, gap, wave, *own)
-        modes.append(after)
-        hold.append(after_hold)
+        before = [(modes[0], hold[0], tail[0]) for modes, hold, tail in before]
+    value, after = x, []
+    for layer, own in zip(plan.layers, before, strict=True):
+        mixed, memory = _mix(layer, value, gate, seen, gap, wave, own)
+        after.append(memory)
         x = x + mixed
         h = np.dot(x, layer.widen)
         h *= _shrink(x, layer.block_eps)
@@ -260,8 +141,8 @@ def network_row(
         value = gate = x * _shrink(x, layer.eps)
     features = value * plan.norm
     if len(u) == 1:
-        return [array[None] for array in modes], [array[None] for array in hold], features[None]
-    return modes, hold, features
+        return [(modes[None], hold[None], tail[None]) for modes, hold, tail in after], features[None]
+    return after, features
 
 
 def _tokens(embedding: Embedding, u: Array, beside: Array, time: float) -> tuple[Array, Array, Array]:
@@ -286,7 +167,7 @@ def _tokens(embedding: Embedding, u: Array, beside: Array, time: float) -> tuple
         x, gate = x + beside[:, : x.shape[1]], gate + beside[:, x.shape[1] :]
     if (seen := _seen(u)) is not None:
         x, gate = (np.where(seen[:, None], y, n) for y, n in zip((x, gate), embedding.nothing, strict=True))
-    return x, _silu(gate), _wave(embedding.turns, time, dtype)
+    return x, _silu(gate), _wave(embedding.turns, time)
 
 
 def _seen(u: Array) -> NDArray[np.bool_] | None:
@@ -295,97 +176,99 @@ def _seen(u: Array) -> NDArray[np.bool_] | None:
     return ~missing if np.count_nonzero(missing) else None
 
 
-def _wave(turns: NDArray[np.float64], time: float, dtype: np.dtype[Any]) -> Array:
+def _wave(turns: NDArray[np.float64], time: float) -> NDArray[np.float64]:
     """The seasonal heads at the time of the row, (frequencies, 2, 2): from along and across to now.
 
     The first column, cosine and sine, is also what a value is written with.
     """
-    wave = np.empty((turns.size, 2, 2), dtype)
-    if turns.size:
-        angle = 2 * np.pi * np.remainder(time * turns, 1.0)
-        wave[:, 0, 0], wave[:, 1, 0] = np.cos(angle), np.sin(angle)
-        wave[:, 0, 1], wave[:, 1, 1] = wave[:, 1, 0], -wave[:, 0, 0]
-    return wave
+    angles = [2 * math.pi * (time * turn % 1.0) for turn in turns.tolist()]
+    waves = [(math.cos(angle), math.sin(angle)) for angle in angles]
+    return np.array([((cos, sin), (sin, -cos)) for cos, sin in waves])
 
 
 def _mix(
-    layer: Layer, value: Array, gate: Array, seen: Any, gap: float, wave: Array, modes: Array, hold: Array
-) -> tuple[Array, Array, Array]:
-    """Outputs (..., width), and modes and hold after the row."""
-    batch, (heads, _, both) = modes.shape[:-3], modes.shape[-3:]
-    plain = heads - len(wave)
-    raw = np.dot(gate, layer.controls)
-    raw += layer.controls_bias
-    soft = np.logaddexp(0, raw[..., : 3 * heads])
-    step, rate = soft[..., :heads, None], np.exp(raw[..., 3 * heads : 4 * heads])[..., None]
-    c, b = _weights(layer.scores, raw[..., 4 * heads :], soft[..., heads:], batch, heads)
-    pace = rate * layer.paces
-    gain = np.expm1(step * pace)
-    gain /= pace
-    b *= gain
-    if seen is not None:
-        b *= seen[..., None, None]
+    layer: Layer, value: Array, gate: Array, seen: Any, gap: float, wave: Array, before: Memory
+) -> tuple[Array, Memory]:
+    """Outputs (..., width), and the state after the row.
 
-    flat = np.dot(value, layer.values)
-    still = plain * both
-    v = flat[..., :still].reshape(*batch, plain, both)
+    All but the weights is in float64; of the state the tail mode is kept so as well: it forgets nothing, and
+    what rounding takes from it would add up.
+    """
+    modes, hold, tail = before
+    batch, (heads, _, both) = modes.shape[:-3], modes.shape[-3:]
+    dtype, n_controls, plain = value.dtype, layer.controls_bias.size, heads - len(wave)
+    if value is gate:
+        raw = np.dot(gate, layer.both)
+        raw += layer.both_bias
+        raw = raw.astype(np.float64)
+        v = raw[..., n_controls:].reshape(*batch, heads, both)
+    else:
+        raw = np.dot(gate, layer.controls)
+        raw += layer.controls_bias
+        raw = raw.astype(np.float64)
+        v = np.dot(value, layer.values).astype(np.float64).reshape(*batch, heads, both)
+    soft = np.logaddexp(0, raw[..., : 3 * heads])
+    step, rate = soft[..., :heads], np.exp(raw[..., 3 * heads : 4 * heads])
+    weights = _weights(layer.scores, raw[..., 4 * heads :], soft[..., heads:], batch, heads)
+    pace = rate[..., None] * layer.paces
+    gain = np.expm1(step[..., None] * pace)
+    gain /= pace
+    gain *= weights[1]
+    if seen is not None:
+        gain *= seen[..., None, None]
     if len(wave):
-        swing = flat[..., still:].reshape(*batch, heads - plain, 1, both // 2)
-        v = np.concatenate([v, (swing * wave[..., :1]).reshape(*batch, heads - plain, both)], -2)
-    modes = _moved(modes, (gap * hold)[..., None] * layer.rates, b[..., None] * v[..., None, :])
-    y = (c[..., None, :] @ modes)[..., 0, :]  # (..., heads, 2 * channels)
+        swing = v[..., plain:, :].reshape(*batch, heads - plain, 2, -1)
+        swing *= wave[..., :1]
+
+    moved = modes.astype(np.float64)
+    moved[..., -1, :] = tail
+    held = hold if gap == 1.0 else gap * hold
+    moved *= np.exp(held[..., None] * layer.rates)[..., None]
+    moved += gain[..., None] * v[..., None, :]
+    y = (weights[0][..., None, :] @ moved)[..., 0, :]  # (..., heads, 2 * channels)
     if len(wave):
-        turning = y[..., plain:, :].reshape(*batch, heads - plain, 2, both // 2)
-        y[..., plain:, :] = (wave @ turning).reshape(*batch, heads - plain, both)
-    size = np.einsum("...i,...i->...", y, y)
+        turning = y[..., plain:, :].reshape(*batch, heads - plain, 2, -1)
+        turning[:] = wave @ turning
+    size = np.add.reduce(y * y, -1, keepdims=True)
     size += both  # and the square root of it is in `out`
-    y /= np.sqrt(size)[..., None]
-    y = y.reshape(*batch, -1) * expit(raw[..., -heads * both :])
-    pace_now = (step * rate)[..., 0]
-    hold = pace_now if seen is None else np.where(seen[..., None], pace_now, hold)
-    return np.dot(y, layer.out), modes, hold
+    y /= np.sqrt(size, out=size)
+    y = y.reshape(*batch, -1).astype(dtype)
+    y *= expit(raw[..., n_controls - heads * both : n_controls])
+    now = (step * rate).astype(dtype)
+    hold = now if seen is None else np.where(seen[..., None], now, hold)
+    return np.dot(y, layer.out), (moved.astype(dtype), hold, moved[..., -1, :].copy())
 
 
 def _weights(
     scores: Array, contents: Array, soft: Array, batch: tuple[int, ...], heads: int
-) -> tuple[Array, Array]:
-    """Weights of reading and of writing, (..., heads, modes) each, the gain of writing left out.
+) -> NDArray[np.float64]:
+    """Weights of reading and of writing, (2, ..., heads, modes), the gain of writing left out.
 
     contents: (..., 2 * heads * knots and more).  soft: (..., 2 * heads), softplus of minus the orders.
     """
-    basis = np.empty((2, *batch, heads, BASIS + KNOTS), soft.dtype)
-    log_exponent = np.maximum(_LOG_2 - soft, LEAST).reshape(*batch, 2, heads)
-    log_exponent = log_exponent if not batch else log_exponent.swapaxes(0, 1)
-    basis[..., 0] = 1.0
-    basis[..., 1 : BASIS - 2] = np.expm1(log_exponent)[..., None]
-    np.multiply.accumulate(basis[..., : BASIS - 2], axis=-1, out=basis[..., : BASIS - 2])
-    basis[..., BASIS - 2] = log_exponent
-    basis[..., BASIS - 1] = log_exponent * log_exponent
+    basis = np.empty((2, *batch, heads, BASIS + KNOTS))
+    log_exponent = np.maximum(_LOG_2 - soft, LEAST).reshape(*batch, 2, heads, 1)
     content = contents[..., : 2 * heads * KNOTS].reshape(*batch, 2, heads, KNOTS)
-    basis[..., BASIS:] = content if not batch else content.swapaxes(0, 1)
-    score = basis.reshape(2, -1, BASIS + KNOTS) @ scores
-    score -= np.maximum.reduce(score, -1, keepdims=True)
-    np.exp(score, out=score)
-    score /= np.add.reduce(score, -1, keepdims=True)
-    c, b = score.reshape(2, *batch, heads, -1)
-    return c, b
+    if batch:
+        log_exponent, content = log_exponent.swapaxes(0, 1), content.swapaxes(0, 1)
+    powers, logs = basis[..., : BASIS - 2], basis[..., BASIS - 2 : BASIS]
+    powers[...] = np.expm1(log_exponent)
+    powers[..., 0] = 1.0
+    np.multiply.accumulate(powers, axis=-1, out=powers)
+    logs[...] = log_exponent
+    logs[..., 1:] *= log_exponent
+    basis[..., BASIS:] = content
+    weights = basis.reshape(2, -1, BASIS + KNOTS) @ scores
+    weights -= np.maximum.reduce(weights, -1, keepdims=True)
+    np.exp(weights, out=weights)
+    weights /= np.add.reduce(weights, -1, keepdims=True)
+    return weights.reshape(2, *batch, heads, -1)
 
 
-def _moved(modes: Array, log_decay: Array, written: Array) -> Array:
-    """`modes` after a decay and a write, rounded as `fracts.kernels.step.move` rounds it."""
-    rest = np.expm1(log_decay)
-    fast = log_decay <= -_LOG_2
-    np.exp(log_decay, out=rest, where=fast)
-    moved: Array = rest[..., None] * modes
-    moved += written
-    moved += ~fast[..., None] * modes
-    return moved
-
-
-def _shrink(x: Array, eps: Array) -> Any:
+def _shrink(x: Array, eps: float) -> Any:
     """One over the root mean square of x (..., width): (..., 1)."""
     if x.ndim == 1:
-        return x.dtype.type(1 / math.sqrt(np.dot(x, x) / x.size + eps))
+        return 1 / math.sqrt(np.dot(x, x).item() / x.size + eps)
     size = np.einsum("...i,...i->...", x, x)
     size /= x.shape[-1]
     size += eps
@@ -394,7 +277,3 @@ def _shrink(x: Array, eps: Array) -> Any:
 
 def _silu(x: Array) -> Array:
     return x * expit(x)
-
-
-def _array(tensor: Tensor) -> NDArray[Any]:
-    return tensor.detach().cpu().contiguous().numpy().copy()

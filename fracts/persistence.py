@@ -126,8 +126,9 @@ class Persistence(ABC):
         Returns
         -------
         A dict of arrays of their own memory: `schema`, `weights` (their fingerprint), `clock`, `id`, `cutoff`
-        (the last row, as a count on the clock), `scale`, and those of the model. States of equal weights and
-        clocks may be concatenated.
+        (the last row, as a count on the clock), `scale`, and those of the model; of each layer of a network
+        `layer_0_modes`, `layer_0_hold` and, in float64, the tail mode, `layer_0_tail`. States of equal
+        weights and clocks may be concatenated.
 
         Raises
         ------

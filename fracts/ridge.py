@@ -1,6 +1,5 @@
 """`FracRidge`: linear forecasts from a bank of fractional memories, fitted in closed form."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from fracts.fast import by_parts
 from fracts.forecasts import Forecast
 from fracts.inspection import Inspection
 from fracts.linear import Reading, fit_linear, is_pooled
-from fracts.passes import Ahead, passed
 from fracts.paths import extended
 from fracts.recall import CENTRE_MEMORY, linear_memory
 from fracts.recursive import Recursion, begun, learned_on
@@ -169,19 +167,6 @@ class FracRidge(Calibration, Forecaster, Inspection):
         if horizon > self.horizon or self._calibrator is not None:
             return super()._median(state, horizon)
         return self._path.medians(state)[0][:, :horizon]
-
-    def _roll(
-        self,
-        state: State,
-        panel: Panel,
-        origins: NDArray[np.int64],
-        ahead: Ahead,
-        horizon: int,
-        quantiles: NDArray[np.float64],
-    ) -> Iterator[Forecast]:
-        if horizon > self.horizon:  # paths move a state from each origin
-            return super()._roll(state, panel, origins, ahead, horizon, quantiles)
-        return passed(self._read, self._run, state, panel, origins, ahead, horizon, quantiles)
 
     def _run(
         self, state: State, panel: Panel, rows: NDArray[np.int64], ahead: NDArray[np.float64]

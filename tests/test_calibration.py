@@ -15,7 +15,8 @@ from fracts import FracForecaster, FracRidge, backtest
 from fracts.conformal import Calibrator
 from fracts.heads import PARTS
 from fracts.linear import LinearPath
-from fracts.online import due_row, plan_of
+from fracts.online import due_row
+from fracts.plan import plan_of
 
 ROWS, FITTED, HORIZON, LEVELS = 190, 150, 3, [50, 80, 95]
 DAYS = pd.date_range("2024-01-01", periods=ROWS + HORIZON, freq="D")

@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fracts import FracForecaster, FracRidge
-from fracts.online import encode_row, plan_of
+from fracts.online import encode_row
+from fracts.plan import plan_of
 from fracts.series import Panel
 
 LEVELS = [50, 90]
@@ -209,7 +210,7 @@ def test_a_gap_is_a_longer_step_and_not_late(lively, two_series):
 
 
 @pytest.mark.slow
-def test_a_million_steps_in_float32_stay_within_a_thousandth_of_one_pass_in_float64(random_weights):
+def test_a_million_steps_in_float32_stay_within_a_ten_thousandth_of_one_pass_in_float64(random_weights):
     rng = np.random.default_rng(0)
     y = np.sin(2 * np.pi * np.arange(300) / 24) + rng.normal(size=300)
     model = FracForecaster(
@@ -226,4 +227,4 @@ def test_a_million_steps_in_float32_stay_within_a_thousandth_of_one_pass_in_floa
         moved = encode_row(plan, moved, np.array([one]), float(at), 1.0)
     for name in moved:
         size = np.abs(state[name]).max()
-        np.testing.assert_allclose(moved[name], state[name], rtol=0, atol=1e-3 * size, err_msg=name)
+        np.testing.assert_allclose(moved[name], state[name], rtol=0, atol=1e-4 * size, err_msg=name)

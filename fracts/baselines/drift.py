@@ -53,7 +53,7 @@ class Drift(AtEveryRow, Forecaster):
         return {
             "time": np.full_like(state["time"], panel.times[-1]),
             **dict(zip(_ENDS, ends[..., -1], strict=True)),
-            **advance_size(state, self._errors(state, panel)),
+            **advance_size(state, _surprises(ends, panel)),
         }
 
     def _forecast(self, state: State, horizon: int, quantiles: Array) -> Forecast:
@@ -62,7 +62,7 @@ class Drift(AtEveryRow, Forecaster):
         return self._around(points, size(state), quantiles)
 
     def _errors(self, state: State, panel: Panel) -> Array:
-        return panel.values - _line(_ends(state, panel)[..., :-1], panel.times[:, None])[..., 0]
+        return _surprises(_ends(state, panel), panel)
 
     def _points_at(self, state: State, panel: Panel, rows: NDArray[np.int64], horizon: int) -> Array:
         due = panel.times[rows, None] + np.arange(1.0, horizon + 1)
@@ -93,6 +93,12 @@ def _ends(state: State, panel: Panel) -> Array:
         keep_old = np.isnan(fresh) | (name.startswith("first") & ~np.isnan(old))
         found.append(np.where(keep_old, old, fresh))
     return np.stack(found)
+
+
+def _surprises(ends: Array, panel: Panel) -> Array:
+    """One-step errors (series, rows) of the lines through `ends`, as `_ends` has them."""
+    errors: Array = panel.values - _line(ends[..., :-1], panel.times[:, None])[..., 0]
+    return errors
 
 
 def _line(ends: Array, times: Array) -> Array:

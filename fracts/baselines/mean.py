@@ -45,7 +45,7 @@ class Mean(AtEveryRow, Forecaster):
 
     def _advance(self, state: State, panel: Panel) -> State:
         sums, values = _running(state, panel)
-        moved = advance_size(state, self._errors(state, panel))
+        moved = advance_size(state, panel.values - _mean(sums, values)[:, :-1])
         return {"sum": sums[:, -1], "values": values[:, -1], **moved}
 
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
@@ -76,5 +76,9 @@ def _running(state: State, panel: Panel) -> tuple[NDArray[np.float64], NDArray[n
 
 def _means(state: State, panel: Panel) -> NDArray[np.float64]:
     """Mean of the past (series, 1 + rows), before the first row and after each; NaN before any value."""
-    sums, values = _running(state, panel)
+    return _mean(*_running(state, panel))
+
+
+def _mean(sums: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean of so many `values`, NaN of none."""
     return np.where(values > 0, sums / np.maximum(values, 1.0), np.nan)

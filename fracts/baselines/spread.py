@@ -32,6 +32,11 @@ def empty_size(n_series: int) -> State:
 
 def advance_size(state: State, errors: NDArray[np.float64]) -> State:
     """The running size after one-step `errors` (series, rows), NaN for none."""
+    if errors.shape[1] == 1:
+        error = errors[:, 0]
+        known = ~np.isnan(error)
+        squares = state["squares"] + np.where(known, error, 0.0) ** 2
+        return {"squares": squares, "errors": state["errors"] + known}
     return {name: sums[:, -1] for name, sums in _running(state, errors).items()}
 
 

@@ -26,7 +26,8 @@ from fracts.encoder import FracEncoder
 from fracts.heads import QuantileHead
 from fracts.mixer import FracMixer, Tokens
 from fracts.network import FracNetwork, as_arrays
-from fracts.online import encode_row, plan_of
+from fracts.online import encode_row
+from fracts.plan import plan_of
 
 WIDTH, HEADS, MODES, TIMESCALES = 64, 4, 16, (1.0, 131072.0)
 SIZES = (32, 512), (8, 2048), (1, 8192), (1, 131072)  # batch, time

@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fracts.checks import check_memory
 from fracts.conformal import Calibrator, Due, Outlook, Said
 from fracts.forecasts import Forecast
 from fracts.linear import LinearPath, Reading
 from fracts.passes import Ahead, passed
+from fracts.scale_choice import logarithm_is_better
 from fracts.scaling import Array
+from fracts.seasons import chosen_season_lengths
 from fracts.series import Panel, State
+from fracts.timeline import Clock
 
 _NO_ROWS = np.empty(0, dtype=np.int64)
 _STILL = np.zeros((1, 1)), np.ones((1, 1)), np.ones((1, 1))
@@ -23,11 +27,26 @@ class Calibration:
     """Mixin of the models with a linear path, before `Forecaster`: it has a say in the state after a fit."""
 
     horizon: int
+    n_modes: int
+    timescales: tuple[float, float]
+    centre_memory: float
+    season_lengths: str | int | tuple[int, ...]
+    transform: Any
     calibration: str
+    _clock: Clock
     _read: Any
     _run: Any
     _path: LinearPath
     _calibrator: Calibrator | None = None
+
+    def _chosen_transform(self, panel: Panel) -> Any:
+        if not isinstance(self.transform, str) or self.transform != "auto":
+            return self.transform
+        memory = self.n_modes, self.timescales, self.centre_memory
+        check_memory(*memory)
+        seasons = chosen_season_lengths(self.season_lengths, panel, self._clock)
+        better = logarithm_is_better(panel, self.horizon, *memory, seasons)
+        return "log" if better else None
 
     def _calibrate(self) -> None:
         """Begin with the held-out errors of the linear path."""

@@ -115,11 +115,16 @@ class Conversion(ABC):
         counts = self._enter(reading, clock)
         self._covariates = learn_covariates(X, self.past_only, self._places(values, counts))
         self.covariates_ = list(self._covariates.names)
-        self._transform = learn_scale(self.transform, self.lower, values, self._places(values, counts).told)
+        scale = self._chosen_transform(Panel(values, self._clock.times(counts)))
+        self._transform = learn_scale(scale, self.lower, values, self._places(values, counts).told)
         panel = self._panel(values, counts, X)
         self._fit(panel, self._clock)
         self._start(panel, reading)
         self._state = self._settled(self._state, panel)
+
+    def _chosen_transform(self, panel: Panel) -> Any:
+        """The transform to work with on `panel`, which holds the values as they came."""
+        return self.transform
 
     def _enter(self, reading: Reading, clock: Clock) -> Counts:
         """The rows of a history on `clock`, once everything known of it is taken down."""

@@ -85,7 +85,8 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         learn from every value, each series for itself, by a conformal tracker (`fracts.conformal`).
     past_only : columns of `X` that are known up to now and not in advance, as measured weather is.
     lower : None, or a bound that no value lies below: forecasts, quantiles among them, are cut off there.
-    transform : the scale to work on: None, "log", "log1p", "box-cox", or an increasing scikit-learn
+    transform : the scale to work on: None, "log", "log1p", "box-cox", "auto" (the logarithm of positive
+        values where it comes nearer to them on held-out time, else None), or an increasing scikit-learn
         transformer of one column, fitted on the values of all series together. Median and quantiles are
         transformed exactly; `point="mean"` is integrated over the quantiles, since the mean of exp(x) lies
         above exp of the mean.

@@ -78,8 +78,8 @@ def as_arrays(state: EncoderState) -> State:
 
 def with_tails(arrays: State, n_layers: int) -> State:
     """`arrays` with the tail modes, which the first files of format 1 lack."""
-    names = [layer_names(i) for i in range(n_layers)]
-    return {tail: arrays[modes][..., -1, :].astype(np.float64) for modes, _, tail in names} | arrays
+    missing = [names for names in map(layer_names, range(n_layers)) if names[2] not in arrays]
+    return arrays | {tail: arrays[modes][..., -1, :].astype(np.float64) for modes, _, tail in missing}
 
 
 def as_state(arrays: State, n_layers: int, dtype: torch.dtype) -> EncoderState:

@@ -29,7 +29,8 @@ def check_transform(transform: object, names: Sequence[str]) -> None:
     """ValueError for an unknown name, TypeError for what is no transformer."""
     if isinstance(transform, str):
         if transform not in names:
-            raise ValueError(f"transform must be one of {list(names)} or a transformer, got {transform!r}.")
+            told = ["auto", *names]
+            raise ValueError(f"transform must be one of {told} or a transformer, got {transform!r}.")
     elif transform is not None and (
         isinstance(transform, type)
         or not all(hasattr(transform, method) for method in ("fit", "transform", "inverse_transform"))

@@ -113,7 +113,11 @@ def test_what_is_wrong_is_said_in_a_line_without_a_traceback(arguments, told, lo
         ("data.csv", "ds,y\n1,2\n2,3\n2,4\n", "line 4: 2 was there before. Keep one row for each stamp"),
         ("data.csv", "day,a\n2024-01-01,3\n2024-01-01,4\n", "line 3: 2024-01-01 was there before"),
         ("data.csv.gz", "ds,y\n1,2\n", "cannot be read as CSV packed by gzip: it is damaged"),
-        ("data.csv.gz", gzip.compress(b"ds,y\n1,2\n2,x\n", mtime=0), "line 3, column 'y': 'x' is no finite number"),
+        (
+            "data.csv.gz",
+            gzip.compress(b"ds,y\n1,2\n2,x\n", mtime=0),
+            "line 3, column 'y': 'x' is no finite number",
+        ),
         ("data.csv.gz", gzip.compress(b"ds,y\n1,2\n" * 99, mtime=0)[:20], "packed by gzip: it is damaged"),
         ("data.parquet", "PAR1", "cannot be read as Parquet: it is damaged"),
     ],

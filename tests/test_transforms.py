@@ -231,7 +231,7 @@ FALLING = FunctionTransformer(np.negative, np.negative)
         (
             {"transform": "sqrt"},
             ValueError,
-            "transform must be one of .'log', 'log1p', 'box-cox'.*got 'sqrt'",
+            "transform must be one of .'auto', 'log', 'log1p', 'box-cox'.*got 'sqrt'",
         ),
         ({"transform": np.log}, TypeError, "transform came as <ufunc 'log'>.*FunctionTransformer"),
         ({"transform": StandardScaler}, TypeError, "transform came as <class"),

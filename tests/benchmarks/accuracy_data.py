@@ -17,6 +17,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+FITTED = {"validation": 0.55, "test": 0.75}  # shares of a single series, rolled on from there
+ENDS = {"validation": 0.75, "test": 1.0}
+N_ORIGINS = 400
+
 
 @dataclass(frozen=True)
 class Task:
@@ -73,6 +77,12 @@ def panel(name, group=None):
     train = table["split"] == "train"
     columns = ["unique_id", "ds", "y"]
     return table.loc[train, columns].reset_index(drop=True), table.loc[~train, columns].reset_index(drop=True)
+
+
+def origins(n_rows, part, horizon):
+    """Rows after which a rolling forecast is made, the first the last one fitted."""
+    first, end = round(FITTED[part] * n_rows) - 1, round(ENDS[part] * n_rows)
+    return np.unique(np.linspace(first, end - 1 - horizon, N_ORIGINS).astype(int))
 
 
 def _etth1_rows(by_model):

@@ -7,14 +7,13 @@ fitted then. It returns figures {name: value}; less is better.
 
 import numpy as np
 import pandas as pd
+from accuracy_data import origins
 
 from fracts import backtest
 
 BATCH = 32  # windows of ETTh1, the last incomplete batch of which is dropped
 TRAIN, VALIDATION, TEST = 8640, 2880, 2880  # hours of ETTh1
 FIRST, EVERY, SPANS = 3000, 66, (1, 5, 22)  # days of the volatility
-FITTED, N_ORIGINS = {"validation": 0.55, "test": 0.75}, 400
-ENDS = {"validation": 0.75, "test": 1.0}
 NAIVE2 = {24: (18.383, 2.395)}  # sMAPE and MASE on M4 Hourly
 REPEATED = 7  # days of the step that errors of the river are told in
 
@@ -34,7 +33,7 @@ def channels(task, make, part):
         squares = absolutes = 0.0
         model = model.apply(y[:known])
         for at in range(n_windows):
-            error = model.forecast(point="mean").T - y[known + at : known + at + h]
+            error = model.forecast(point="mean") - y[known + at : known + at + h]
             squares += np.mean(error**2) / n_windows
             absolutes += np.abs(error).mean() / n_windows
             model.learn_many(y[known + at])
@@ -97,12 +96,6 @@ def panel(task, make, part):
         smape, mase = NAIVE2[season]
         figures["OWA"] = (figures["sMAPE"] / smape + figures["MASE"] / mase) / 2
     return figures
-
-
-def origins(n_rows, part, horizon):
-    """Rows after which a rolling forecast is made, the first the last one fitted."""
-    first, end = round(FITTED[part] * n_rows) - 1, round(ENDS[part] * n_rows)
-    return np.unique(np.linspace(first, end - 1 - horizon, N_ORIGINS).astype(int))
 
 
 def rolling_errors(task, make, part):

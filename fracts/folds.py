@@ -20,8 +20,10 @@ from fracts.regression import Moments, Penalty
 from fracts.scaling import Array
 from fracts.series import Panel
 
-PENALTIES = [Penalty(*p) for p in product((0.5, 0.75), (0.0, 0.25), (0.1, 1.0, 10.0, 100.0, 1e3, 1e4))]
+STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1e3, 1e4)
+PENALTIES = [Penalty(*p) for p in product((0.5, 0.75), (0.0, 0.25), STRENGTHS)]
 COVARIATE_STRENGTHS = (1.0, 100.0, 1e4, 1e6)
+BLENDS = (1.0, 10.0, 100.0, 1e3)
 MIN_HELD_OUT = 20  # held-out forecasts of a lead worth choosing by
 _MIN_SEEN = 10  # values behind a centre and a scale worth regressing on
 _LONG = 4  # horizons in a history whose last horizon can be spared
@@ -42,6 +44,21 @@ class Origins(NamedTuple):
     features: Array  # (series, origins, features)
     targets: Array  # (anchors, series, origins, leads)
     ahead: Array  # (anchors, series, origins, leads, known)
+
+
+class Share(NamedTuple):
+    """Series that are looked at together, and what an error of each counts."""
+
+    panel: Panel
+    weights: Array  # (series,)
+
+
+class Choice(NamedTuple):
+    """What lowers the held-out error most."""
+
+    memory: LinearMemory  # with the chosen anchor, alone or with the others beside it
+    penalty: Penalty
+    error: float  # mean log of the squared error over leads
 
 
 class Targets:
@@ -139,18 +156,33 @@ class FoldMoments:
     nothing: Moments
 
     @classmethod
-    def of(cls, memory: LinearMemory, panel: Panel, leads: NDArray[np.int64], n_groups: int) -> "FoldMoments":
-        """One pass over `panel`."""
-        n_anchors, n_known = len(memory.anchors), memory.covariates.n_known
-        shape = memory.n_features, n_anchors, leads.size, n_known
+    def of(
+        cls,
+        memory: LinearMemory,
+        share: Share,
+        leads: NDArray[np.int64],
+        n_groups: int,
+        *,
+        common: bool = False,
+    ) -> "FoldMoments":
+        """One pass over `share`; series that share coefficients count by their weights.
+
+        common: cut all series at the same times, also where each is a group.
+        """
+        n_bases, n_ahead = memory.n_bases, memory.n_ahead
+        shape = memory.n_features, n_bases, leads.size, n_ahead
+        roots = np.sqrt(share.weights)[:, None, None] if n_groups == 1 else np.ones((len(share.weights), 1, 1))
         parts: dict[tuple[int, int], list[Moments]] = {}
-        for part in origins(memory, panel, leads, n_groups):
+        for part in origins(memory, share.panel, leads, 1 if common else n_groups):
             key = part.fold, part.last_fold
             groups = parts.setdefault(key, [Moments.empty(*shape) for _ in range(n_groups)])
+            root = roots[part.series]
+            features, targets = part.features * root, part.targets * root
+            ahead = part.ahead * root[..., None]
             for group, series in groups_of(part, n_groups):
-                targets = part.targets[:, series].reshape(n_anchors, -1, leads.size)
-                ahead = part.ahead[:, series].reshape(*targets.shape, n_known)
-                groups[group].add(part.features[series].reshape(-1, shape[0]), targets, ahead)
+                own = targets[:, series].reshape(n_bases, -1, leads.size)
+                known = ahead[:, series].reshape(*own.shape, n_ahead)
+                groups[group].add(features[series].reshape(-1, shape[0]), own, known)
         return cls(parts, Moments.empty(*shape))
 
     def before(self, fold: int, group: int) -> Moments:
@@ -180,43 +212,93 @@ def held_out_counts(panel: Panel, horizon: int, n_groups: int) -> tuple[NDArray[
     return counts, holes
 
 
+def noise_weights(memory: LinearMemory, panel: Panel, leads: NDArray[np.int64]) -> Array:
+    """What an error of each series counts (series,): 1 over the mean square of what its best anchor leaves.
+
+    So a series that is hard to tell does not rule those that are not. The mean weight is 1.
+    """
+    anchors, n_series = memory.of_the_past().of_anchors(), len(panel.values)
+    if n_series == 1:
+        return np.ones(1)
+    square, count = np.zeros((len(anchors.anchors), n_series)), np.zeros(n_series)
+    for part in origins(anchors, panel, leads, 1):
+        square[:, part.series] += np.nansum(part.targets**2, axis=(2, 3))
+        count[part.series] += np.sum(~np.isnan(part.targets[0]), axis=(1, 2))
+    seen = (count > 0) & (square.min(0) > 0)
+    if not seen.any():
+        return np.ones(n_series)
+    noise = np.full(n_series, np.nan)
+    noise[seen] = square[:, seen].min(0) / count[seen]
+    usual = np.nanmedian(noise)
+    weights: Array = 1 / np.clip(np.where(seen, noise, usual), usual / _FARTHEST**2, None)
+    return weights / weights.mean()
+
+
 def choose(
     memory: LinearMemory,
-    shares: Sequence[Panel],
+    shares: Sequence[Share],
     leads: NDArray[np.int64],
     pooled: bool,
     penalties: Sequence[Penalty] = PENALTIES,
-) -> tuple[int, Penalty]:
-    """Anchor and penalty, one of `penalties`, of the least held-out error.
+    strength: float | None = None,
+) -> Choice:
+    """Anchor, penalty, one of `penalties`, and blend of the least held-out error.
 
     The error is the product over `leads` of the squared error summed over folds and series.
+    strength: None to choose that of a penalty beside blended anchors anew.
     """
-    # What is known ahead is left to the second round: each of its numbers costs as much as all the leads.
-    anchor, penalty = _best(memory.of_the_past(), shares, leads, pooled, penalties)
+    # What is known ahead is left to later rounds: each of its numbers costs as much as all the leads.
+    anchor, penalty, error = _best(memory.of_the_past(), shares, leads, pooled, penalties)
     if memory.covariates.n_columns:
         tried = [penalty._replace(covariates=strength) for strength in COVARIATE_STRENGTHS]
-        anchor, penalty = _best(memory, shares, leads, pooled, tried)
-    return anchor, penalty
+        anchor, penalty, error = _best(memory, shares, leads, pooled, tried)
+    alone, blend = Choice(memory.leaning_on(anchor), penalty, error), memory.blending(anchor)
+    if not blend.n_ahead > memory.covariates.n_known:
+        return alone
+    strengths = STRENGTHS if strength is None else (strength,)
+    tried = [penalty._replace(strength=s, blend=b) for s, b in product(strengths, BLENDS)]
+    _, penalty, error = _best(blend, shares, leads, pooled, tried)
+    return Choice(blend, penalty, error) if error < alone.error else alone
+
+
+def shared_is_better(memory: LinearMemory, share: Share, leads: NDArray[np.int64]) -> bool:
+    """Whether coefficients that all series of `share` learn together have less held-out error than own ones.
+
+    Both are tried on the same origins, those after common cuts, at the best penalty and anchor of each.
+    """
+    groups, folds = range(len(share.weights)), range(1, len(FOLDS) + 1)
+    moments = FoldMoments.of(memory, share, leads, len(groups), common=True)
+    own, shared = np.zeros((2, len(PENALTIES), memory.n_bases, leads.size))
+    for fold in folds:
+        past = [moments.before(fold, g) for g in groups]
+        together = Moments.weighted(past, share.weights)
+        taught = [together.solve(memory.penalty(penalty)) for penalty in PENALTIES]
+        for g, weight in zip(groups, share.weights, strict=True):
+            present = moments.inside(fold, g)
+            own += weight * _trials(memory, past[g], present, PENALTIES)
+            shared += weight * np.array([present.squared_error(b) for b in taught])
+    return bool(np.log(shared).mean(-1).min() <= np.log(own).mean(-1).min())
 
 
 def _best(
     memory: LinearMemory,
-    shares: Sequence[Panel],
+    shares: Sequence[Share],
     leads: NDArray[np.int64],
     pooled: bool,
     penalties: Sequence[Penalty],
-) -> tuple[int, Penalty]:
-    """`choose`, of these `penalties`."""
-    errors = np.zeros((len(penalties), len(memory.anchors), leads.size))
+) -> tuple[int, Penalty, float]:
+    """Anchor and penalty of the least error, and its mean log over leads."""
+    errors = np.zeros((len(penalties), memory.n_bases, leads.size))
     for share in shares:
-        n_groups = 1 if pooled else len(share.values)
+        n_groups = 1 if pooled else len(share.weights)
+        counts = np.ones(1) if pooled else share.weights
         moments = FoldMoments.of(memory, share, leads, n_groups)
         for fold, group in product(range(1, len(FOLDS) + 1), range(n_groups)):
             past, present = moments.before(fold, group), moments.inside(fold, group)
-            errors += _trials(memory, past, present, penalties)
-    total = np.log(errors).sum(-1)
+            errors += counts[group] * _trials(memory, past, present, penalties)
+    total = np.log(errors).mean(-1)
     penalty, anchor = np.unravel_index(int(total.argmin()), total.shape)
-    return int(anchor), penalties[int(penalty)]
+    return int(anchor), penalties[int(penalty)], float(total.min())
 
 
 def _trials(memory: LinearMemory, past: Moments, present: Moments, penalties: Sequence[Penalty]) -> Array:

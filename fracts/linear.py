@@ -19,7 +19,18 @@ from fracts.bank import Complex
 from fracts.checks import FitWarning, group_of
 from fracts.cuts import FOLDS, Cuts
 from fracts.fast import compiled_memory, compiles
-from fracts.folds import MIN_HELD_OUT, PENALTIES, FoldMoments, choose, groups_of, held_out_counts, origins
+from fracts.folds import (
+    MIN_HELD_OUT,
+    PENALTIES,
+    FoldMoments,
+    Share,
+    choose,
+    groups_of,
+    held_out_counts,
+    noise_weights,
+    origins,
+    shared_is_better,
+)
 from fracts.forecasts import MEDIAN_AT, QUANTILES
 from fracts.recall import LinearMemory
 from fracts.records import record
@@ -28,7 +39,9 @@ from fracts.scaling import Array
 from fracts.series import Panel, State
 
 UNTRIED = 0, Penalty(0.5, 0.0, 10.0)  # anchor and penalty where no held-out forecast tells
-_ROWS_A_FEATURE = 5  # observations of every series for each coefficient, to give each its own
+_ROWS_A_FEATURE = 2  # observations of every series for each coefficient, to try its own
+_MOST_NUMBERS = 2**26  # in coefficients of their own
+_TRIED_NUMBERS = 2**20  # in the matrices of the series by which that is tried
 _CHOOSING_LEADS = 6  # by which penalty and anchor are chosen
 _LEADS_AT_ONCE = 32  # solved where each has a matrix of its own: of holes, of covariates
 _SHARE_NUMBERS = 2**25  # in the matrices of the series solved at once
@@ -56,9 +69,9 @@ class Pass(NamedTuple):
 class LinearPath:
     """A fitted linear path. Groups of series share coefficients: one group (pooled) or one a series."""
 
-    memory: LinearMemory  # with the chosen anchor alone
-    coefficients: Array  # (groups, features + known, horizon)
-    held_out: Array  # (groups, folds, features + known, horizon): learned from what ends before each fold
+    memory: LinearMemory  # with the chosen anchor, alone or with the others beside it
+    coefficients: Array  # (groups, features + ahead, horizon)
+    held_out: Array  # (groups, folds, features + ahead, horizon): learned from what ends before each fold
     errors: Array  # (groups, horizon, quantiles): held-out errors in units of scale
     penalty: Penalty
     ids: tuple[Any, ...]  # of the series fitted
@@ -68,6 +81,8 @@ class LinearPath:
 
     middle: Array = field(init=False, repr=False)  # (groups, horizon), medians of the errors
 
+    blend: Array = field(init=False, repr=False)  # (groups, horizon, other anchors), weights of each
+
     def __post_init__(self) -> None:
         bank = self.memory.bank
         real, imaginary = np.split(self.mode_coefficients, [bank.tau.size], axis=1)
@@ -75,6 +90,8 @@ class LinearPath:
         turned[:, bank.turning] -= 1j * imaginary
         object.__setattr__(self, "turned", turned)
         object.__setattr__(self, "middle", np.ascontiguousarray(self.errors[..., MEDIAN_AT]))
+        blend = self.coefficients[:, self.memory.n_features + self.memory.covariates.n_known :]
+        object.__setattr__(self, "blend", np.ascontiguousarray(blend.swapaxes(1, 2)))
 
     @property
     def mode_coefficients(self) -> Array:
@@ -99,7 +116,7 @@ class LinearPath:
     def read(self, state: State) -> Reading:
         """What the path says at the last row: leads (series, horizon)."""
         if not self.memory.covariates.n_columns:
-            modes, anchors, centre, scale = self.memory.view(state)
+            modes, anchors, centre, scale = self.memory.view(state, self._blend(state["group"]))
             leads = self._fitted(modes, state["group"]) / scale[:, None]
             return Reading(leads if anchors is None else leads + anchors, centre, scale)
         features, anchors, ahead, centre, scale = self.memory.read(state)
@@ -114,9 +131,10 @@ class LinearPath:
         if compiles():
             seen = state["sums"], state["modes"], self.memory.evening(state)
             learned = self.turned, self.middle, state["group"]
-            found: tuple[Array, Array] = compiled_memory().medians(*seen, *learned, self.memory.said(state))
+            said = self.memory.said(state, self._blend(state["group"]))
+            found: tuple[Array, Array] = compiled_memory().medians(*seen, *learned, said)
             return found
-        modes, anchors, centre, scale = self.memory.view(state)
+        modes, anchors, centre, scale = self.memory.view(state, self._blend(state["group"]))
         medians, errors = self._fitted(modes, state["group"]), self._errors(state["group"])
         medians += centre[:, None]
         medians += scale[:, None] * (errors if anchors is None else errors + anchors)
@@ -128,6 +146,10 @@ class LinearPath:
             fitted: Array = np.dot(modes, self.turned[0]).real
             return fitted
         return np.asarray((modes[:, None] @ self.turned[group])[:, 0].real)
+
+    def _blend(self, group: NDArray[np.int64]) -> Array:
+        """Weights (series or 1, horizon, other anchors) of the anchors beside the first."""
+        return self.blend if len(self.blend) == 1 else self.blend[group]
 
     def _errors(self, group: NDArray[np.int64]) -> Array:
         """Medians (series or 1, horizon) of the held-out errors."""
@@ -167,7 +189,8 @@ class LinearPath:
 
     def known_part(self, covariates: Array, group: NDArray[np.int64], leads: NDArray[np.int64]) -> Array:
         """What `covariates` (series, known), known in advance, add to each of `leads`: (series, leads)."""
-        weights = self.coefficients[:, self.memory.n_features :, leads - 1]
+        known = slice(self.memory.n_features, self.memory.n_features + covariates.shape[-1])
+        weights = self.coefficients[:, known, leads - 1]
         own = weights[:1] if len(weights) == 1 else weights[group]
         part: Array = (covariates[:, None] @ own)[:, 0]
         return part
@@ -193,9 +216,10 @@ class LinearPath:
     def spectrum(self, lead: int) -> pd.DataFrame:
         """Weight of every mode in the forecast of `lead`: series (None: all), period, timescale, weight.
 
-        The anchor comes first, as the mode it is: of weight 1, at the period of its season.
+        The anchors come first, as the modes they are, each at the period of its season: one alone has weight
+        1, and several share it.
         """
-        bank, anchor = self.memory.bank, self.memory.anchors[0]
+        bank = self.memory.bank
         of_modes = self.mode_coefficients[:, :, lead - 1]
         real, imaginary = np.split(of_modes, [bank.tau.size], axis=1)
         weights = real.copy()
@@ -208,20 +232,48 @@ class LinearPath:
             modes.assign(series=pd.Series([name] * len(modes), dtype=object), weight=row)
             for name, row in zip(names, weights, strict=True)
         ]
-        if anchor:
-            period = anchor.season_length if anchor.season_length > 1 else np.inf
-            row = {"period": period, "timescale": anchor.memory * anchor.season_length, "weight": 1.0}
-            tables = [pd.concat([pd.DataFrame([{"series": t["series"][0], **row}]), t]) for t in tables]
+        blend = self.blend[:, lead - 1]
+        weights_of = np.column_stack([1 - blend.sum(1), blend])  # of each anchor
+        leant_on = [
+            {
+                "period": a.season_length if a.season_length > 1 else np.inf,
+                "timescale": a.memory * a.season_length,
+                "at": at,
+            }
+            for at, a in enumerate(self.memory.anchors)
+            if a
+        ]
+        if leant_on:
+            first = pd.DataFrame(leant_on)
+            tables = [
+                pd.concat([first.assign(series=t["series"][0], weight=row[first["at"]]), t])
+                for t, row in zip(tables, weights_of, strict=True)
+            ]
         return pd.concat(tables, ignore_index=True)[["series", "period", "timescale", "weight"]]
 
 
 def is_pooled(pooled: str | bool, panel: Panel, memory: LinearMemory) -> bool:
-    """Whether all series share coefficients: as asked, or ("auto") where one is too short for its own."""
+    """Whether all series share coefficients: as asked, or ("auto") as held-out time has it.
+
+    They do where one is too short for its own, or where there are too many to keep.
+    """
     if isinstance(pooled, bool):
         return pooled or len(panel.values) == 1
     shortest = int((~np.isnan(panel.values)).sum(1).min())
     size = memory.n_features + memory.covariates.n_known
-    return len(panel.values) == 1 or shortest < _ROWS_A_FEATURE * size
+    if len(panel.values) == 1 or shortest < _ROWS_A_FEATURE * size:
+        return True
+    if len(panel.values) * size * memory.horizon * (1 + len(FOLDS)) > _MOST_NUMBERS:
+        return True
+    counts, _ = held_out_counts(panel, memory.horizon, 1)
+    leads = _choosing_leads(counts)
+    if not leads.size:
+        return True
+    some = np.unique(np.linspace(0, len(panel.values) - 1, _TRIED_NUMBERS // size**2 + 2).astype(int))
+    sample = Panel(panel.values[some], panel.times, panel.covariates[some])
+    with threadpool_limits(1, user_api="blas"):
+        share = Share(sample, noise_weights(memory, sample, leads))
+        return shared_is_better(memory.of_the_past(), share, leads)
 
 
 def fit_linear(
@@ -244,15 +296,15 @@ def fit_linear(
         )
     # A second thread gains nothing on matrices of this size, and waits long where the cores are busy.
     with threadpool_limits(1, user_api="blas"):
-        shares = [panel] if pooled else _shares(panel, memory)
-        tried = np.flatnonzero(counts >= MIN_HELD_OUT)
-        spread = np.linspace(0, tried.size - 1, min(tried.size, _CHOOSING_LEADS)).astype(int)
-        penalties = _of_strength(PENALTIES, strength)
+        tried = _choosing_leads(counts)
+        weights = noise_weights(memory, panel, tried)
+        shares = [Share(panel, weights)] if pooled else _shares(panel, memory, weights)
         if tried.size:
-            anchor, penalty = choose(memory, shares, tried[spread], pooled, penalties)
+            penalties = _of_strength(PENALTIES, strength)
+            memory, penalty, _ = choose(memory, shares, tried, pooled, penalties, strength)
         else:
             anchor, (penalty,) = UNTRIED[0], _of_strength([UNTRIED[1]], strength)
-        memory = memory.leaning_on(anchor)
+            memory = memory.leaning_on(anchor)
         leads = np.arange(memory.horizon)
         in_parts = holes or memory.covariates.n_known
         batches = np.array_split(leads, -(-leads.size // _LEADS_AT_ONCE)) if in_parts else [leads]
@@ -260,6 +312,12 @@ def fit_linear(
         coefficients, held_out, errors = (np.concatenate(parts) for parts in zip(*solved, strict=True))
     seen = values.sum(keepdims=True) if pooled else values
     return LinearPath(memory, coefficients, held_out, errors, penalty, tuple(ids), seen)
+
+
+def _choosing_leads(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A few leads, from 0, evenly spread over those of enough held-out targets `counts` (horizon,)."""
+    tried = np.flatnonzero(counts >= MIN_HELD_OUT)
+    return tried[np.linspace(0, tried.size - 1, min(tried.size, _CHOOSING_LEADS)).astype(int)]
 
 
 def _of_strength(penalties: Sequence[Penalty], strength: float | None) -> list[Penalty]:
@@ -288,29 +346,31 @@ def _moves(panel: Panel) -> bool:
     return bool((np.nanmax(panel.values, axis=1) > np.nanmin(panel.values, axis=1)).any())
 
 
-def _shares(panel: Panel, memory: LinearMemory) -> list[Panel]:
+def _shares(panel: Panel, memory: LinearMemory, weights: Array) -> list[Share]:
     """The series, as many at once as there is room for matrices of their own."""
-    known = memory.covariates.n_known
-    tied = len(memory.anchors) * _CHOOSING_LEADS * known * (memory.n_features + known)
+    beside = memory.covariates.n_known + len(memory.anchors)
+    tied = len(memory.anchors) * _CHOOSING_LEADS * beside * (memory.n_features + beside)
     size = (memory.n_features**2 + tied) * 2 * (len(FOLDS) + 1)
     n_shares = min(-(-len(panel.values) * size // _SHARE_NUMBERS), len(panel.values))
     parts = np.array_split(np.arange(len(panel.values)), n_shares)
-    return [Panel(panel.values[part], panel.times, panel.covariates[part]) for part in parts]
+    return [
+        Share(Panel(panel.values[part], panel.times, panel.covariates[part]), weights[part]) for part in parts
+    ]
 
 
 def _solve(
-    memory: LinearMemory, panel: Panel, weights: Array, batches: Sequence[NDArray[np.int64]], pooled: bool
+    memory: LinearMemory, share: Share, penalty: Array, batches: Sequence[NDArray[np.int64]], pooled: bool
 ) -> tuple[Array, Array, Array]:
     """Coefficients, held-out coefficients and quantiles of the errors, as a `LinearPath` has them."""
-    n_groups = 1 if pooled else len(panel.values)
+    n_groups = 1 if pooled else len(share.weights)
     folds, groups = range(1, len(FOLDS) + 1), range(n_groups)
     final, tried = [], []
     for leads in batches:
-        moments = FoldMoments.of(memory, panel, leads, n_groups)
-        final.append([moments.whole(g).solve(weights)[0] for g in groups])
-        tried.append([[moments.before(f, g).solve(weights)[0] for f in folds] for g in groups])
+        moments = FoldMoments.of(memory, share, leads, n_groups)
+        final.append([moments.whole(g).solve(penalty)[0] for g in groups])
+        tried.append([[moments.before(f, g).solve(penalty)[0] for f in folds] for g in groups])
     held_out = np.concatenate(tried, axis=-1)
-    errors = _held_out_errors(memory, panel, held_out)
+    errors = _held_out_errors(memory, share.panel, held_out)
     return np.concatenate(final, axis=-1), held_out, np.stack([_error_quantiles(e) for e in errors])
 
 

@@ -7,7 +7,7 @@ anchor, and every lead. Covariates known in advance differ from lead to lead; th
 for after the features that all leads share, by the complement of Schur.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
@@ -28,6 +28,7 @@ class Penalty(NamedTuple):
     decay, seasonal_decay : powers of the timescale, for plain modes and for those at a frequency.
     strength : dimensionless, as the number of observations that outweigh the prior of tau = 1.
     covariates : the strength of covariates, whose prior falls with the timescale like that of plain modes.
+    blend : the strength at which the anchors beside the first one have no say.
 
     Examples
     --------
@@ -39,6 +40,7 @@ class Penalty(NamedTuple):
     seasonal_decay: float
     strength: float
     covariates: float = 100.0
+    blend: float = 10.0
 
     def of(self, bank: ModeBank) -> Array:
         """Penalty on the square of each coefficient: (features,)."""
@@ -132,6 +134,19 @@ class Moments:
             whole.count += part.count
             for lead, gram in part.missing.items():
                 whole.missing[lead] = whole.missing.get(lead, 0.0) + gram
+        return whole
+
+    @classmethod
+    def weighted(cls, parts: Sequence[Self], weights: Array) -> Self:
+        """The origins of `parts`, each counted by its weight."""
+        whole = parts[0].plus([])
+        for name in ("gram", "tie", "own", "cross", "square", "count"):
+            scaled = [w * getattr(part, name) for part, w in zip(parts, weights, strict=True)]
+            setattr(whole, name, np.sum(scaled, axis=0))
+        whole.missing = {}
+        for part, weight in zip(parts, weights, strict=True):
+            for lead, gram in part.missing.items():
+                whole.missing[lead] = whole.missing.get(lead, 0.0) + weight * gram
         return whole
 
     def solve(self, penalty: Array) -> Array:

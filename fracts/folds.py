@@ -20,10 +20,8 @@ from fracts.regression import Moments, Penalty
 from fracts.scaling import Array
 from fracts.series import Panel
 
-STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1e3, 1e4)
-PENALTIES = [Penalty(*p) for p in product((0.5, 0.75), (0.0, 0.25), STRENGTHS)]
+PENALTIES = [Penalty(*p) for p in product((0.5, 0.75), (0.0, 0.25), (0.1, 1.0, 10.0, 100.0, 1e3, 1e4))]
 COVARIATE_STRENGTHS = (1.0, 100.0, 1e4, 1e6)
-BLENDS = (1.0, 10.0, 100.0, 1e3)
 MIN_HELD_OUT = 20  # held-out forecasts of a lead worth choosing by
 _MIN_SEEN = 10  # values behind a centre and a scale worth regressing on
 _LONG = 4  # horizons in a history whose last horizon can be spared
@@ -51,14 +49,6 @@ class Share(NamedTuple):
 
     panel: Panel
     weights: Array  # (series,)
-
-
-class Choice(NamedTuple):
-    """What lowers the held-out error most."""
-
-    memory: LinearMemory  # with the chosen anchor, alone or with the others beside it
-    penalty: Penalty
-    error: float  # mean log of the squared error over leads
 
 
 class Targets:
@@ -171,7 +161,9 @@ class FoldMoments:
         """
         n_bases, n_ahead = memory.n_bases, memory.n_ahead
         shape = memory.n_features, n_bases, leads.size, n_ahead
-        roots = np.sqrt(share.weights)[:, None, None] if n_groups == 1 else np.ones((len(share.weights), 1, 1))
+        roots = (
+            np.sqrt(share.weights)[:, None, None] if n_groups == 1 else np.ones((len(share.weights), 1, 1))
+        )
         parts: dict[tuple[int, int], list[Moments]] = {}
         for part in origins(memory, share.panel, leads, 1 if common else n_groups):
             key = part.fold, part.last_fold
@@ -240,25 +232,17 @@ def choose(
     leads: NDArray[np.int64],
     pooled: bool,
     penalties: Sequence[Penalty] = PENALTIES,
-    strength: float | None = None,
-) -> Choice:
-    """Anchor, penalty, one of `penalties`, and blend of the least held-out error.
+) -> tuple[int, Penalty]:
+    """Anchor and penalty, one of `penalties`, of the least held-out error.
 
     The error is the product over `leads` of the squared error summed over folds and series.
-    strength: None to choose that of a penalty beside blended anchors anew.
     """
-    # What is known ahead is left to later rounds: each of its numbers costs as much as all the leads.
-    anchor, penalty, error = _best(memory.of_the_past(), shares, leads, pooled, penalties)
+    # What is known ahead is left to the second round: each of its numbers costs as much as all the leads.
+    anchor, penalty = _best(memory.of_the_past(), shares, leads, pooled, penalties)
     if memory.covariates.n_columns:
         tried = [penalty._replace(covariates=strength) for strength in COVARIATE_STRENGTHS]
-        anchor, penalty, error = _best(memory, shares, leads, pooled, tried)
-    alone, blend = Choice(memory.leaning_on(anchor), penalty, error), memory.blending(anchor)
-    if not blend.n_ahead > memory.covariates.n_known:
-        return alone
-    strengths = STRENGTHS if strength is None else (strength,)
-    tried = [penalty._replace(strength=s, blend=b) for s, b in product(strengths, BLENDS)]
-    _, penalty, error = _best(blend, shares, leads, pooled, tried)
-    return Choice(blend, penalty, error) if error < alone.error else alone
+        anchor, penalty = _best(memory, shares, leads, pooled, tried)
+    return anchor, penalty
 
 
 def shared_is_better(memory: LinearMemory, share: Share, leads: NDArray[np.int64]) -> bool:
@@ -286,8 +270,8 @@ def _best(
     leads: NDArray[np.int64],
     pooled: bool,
     penalties: Sequence[Penalty],
-) -> tuple[int, Penalty, float]:
-    """Anchor and penalty of the least error, and its mean log over leads."""
+) -> tuple[int, Penalty]:
+    """`choose`, of these `penalties`."""
     errors = np.zeros((len(penalties), memory.n_bases, leads.size))
     for share in shares:
         n_groups = 1 if pooled else len(share.weights)
@@ -298,11 +282,16 @@ def _best(
             errors += counts[group] * _trials(memory, past, present, penalties)
     total = np.log(errors).mean(-1)
     penalty, anchor = np.unravel_index(int(total.argmin()), total.shape)
-    return int(anchor), penalties[int(penalty)], float(total.min())
+    return int(anchor), penalties[int(penalty)]
 
 
 def _trials(memory: LinearMemory, past: Moments, present: Moments, penalties: Sequence[Penalty]) -> Array:
     """Errors on `present` of what is learned from `past`: (penalties, anchors, leads), none of them 0."""
     errors = [present.squared_error(past.solve(memory.penalty(penalty))) for penalty in penalties]
+    return floored(np.array(errors), present)
+
+
+def floored(errors: Array, present: Moments) -> Array:
+    """Summed squared `errors` (..., leads) on `present`, none of them 0."""
     floor: Array = _ROUNDING * present.square.max(0) + np.finfo(float).tiny
-    return np.maximum(np.array(errors), floor)
+    return np.maximum(errors, floor)

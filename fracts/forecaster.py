@@ -186,7 +186,14 @@ class FracForecaster(Calibration, Forecaster, Inspection):
             self.anchor,
         )
         pooled = is_pooled("auto", panel, memory)
-        self._path = fit_linear(panel, memory, self.series_ids_, pooled=pooled, strength=strength)
+        self._path = fit_linear(
+            panel,
+            memory,
+            self.series_ids_,
+            pooled=pooled,
+            strength=strength,
+            averaged=self.forgetting is None,
+        )
         self._recursion = begun(self._path, panel, self.forgetting)
         self._calibrate()
         self.device_ = _device(self.device)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from threadpoolctl import threadpool_limits
 
+from fracts.averaging import Mixture, mixed
 from fracts.bank import Complex
 from fracts.checks import FitWarning, group_of
 from fracts.cuts import FOLDS, Cuts
@@ -42,7 +43,7 @@ UNTRIED = 0, Penalty(0.5, 0.0, 10.0)  # anchor and penalty where no held-out for
 _ROWS_A_FEATURE = 2  # observations of every series for each coefficient, to try its own
 _MOST_NUMBERS = 2**26  # in coefficients of their own
 _TRIED_NUMBERS = 2**20  # in the matrices of the series by which that is tried
-_CHOOSING_LEADS = 6  # by which penalty and anchor are chosen
+_CHOOSING_LEADS = 7  # by which penalty and anchor are chosen
 _LEADS_AT_ONCE = 32  # solved where each has a matrix of its own: of holes, of covariates
 _SHARE_NUMBERS = 2**25  # in the matrices of the series solved at once
 
@@ -277,11 +278,17 @@ def is_pooled(pooled: str | bool, panel: Panel, memory: LinearMemory) -> bool:
 
 
 def fit_linear(
-    panel: Panel, memory: LinearMemory, ids: Sequence[Any], *, pooled: bool, strength: float | None = None
+    panel: Panel,
+    memory: LinearMemory,
+    ids: Sequence[Any],
+    *,
+    pooled: bool,
+    strength: float | None = None,
+    averaged: bool = True,
 ) -> LinearPath:
-    """Choose penalty and anchor by rolling origins, solve on all origins, keep the held-out errors.
+    """Weigh penalties and anchors by rolling origins, solve on all origins, keep the held-out errors.
 
-    strength: of the penalty, None to choose it.
+    strength: of the penalty, None to weigh several.  averaged: False for the best penalty and anchor alone.
     Warns (FitWarning) where the history is too short for a single held-out forecast.
     """
     n_groups, values = 1 if pooled else len(panel.values), (~np.isnan(panel.values)).sum(1)
@@ -301,23 +308,47 @@ def fit_linear(
         shares = [Share(panel, weights)] if pooled else _shares(panel, memory, weights)
         if tried.size:
             penalties = _of_strength(PENALTIES, strength)
-            memory, penalty, _ = choose(memory, shares, tried, pooled, penalties, strength)
+            mixture = _mixture(memory, shares, tried, counts, pooled, penalties, averaged)
         else:
             anchor, (penalty,) = UNTRIED[0], _of_strength([UNTRIED[1]], strength)
-            memory = memory.leaning_on(anchor)
+            mixture = Mixture.of_one(memory.leaning_on(anchor), penalty)
         leads = np.arange(memory.horizon)
         in_parts = holes or memory.covariates.n_known
         batches = np.array_split(leads, -(-leads.size // _LEADS_AT_ONCE)) if in_parts else [leads]
-        solved = [_solve(memory, share, memory.penalty(penalty), batches, pooled) for share in shares]
+        solved = [_solve(mixture, share, batches, pooled) for share in shares]
         coefficients, held_out, errors = (np.concatenate(parts) for parts in zip(*solved, strict=True))
     seen = values.sum(keepdims=True) if pooled else values
-    return LinearPath(memory, coefficients, held_out, errors, penalty, tuple(ids), seen)
+    return LinearPath(mixture.memory, coefficients, held_out, errors, mixture.best, tuple(ids), seen)
+
+
+def _mixture(
+    memory: LinearMemory,
+    shares: Sequence[Share],
+    leads: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    pooled: bool,
+    penalties: Sequence[Penalty],
+    averaged: bool,
+) -> Mixture:
+    """What the path is to be the average of; covariates know one strength, and one anchor that saw them."""
+    if not averaged:
+        anchor, penalty = choose(memory, shares, leads, pooled, penalties)
+        return Mixture.of_one(memory.leaning_on(anchor), penalty)
+    anchor = 0
+    if memory.covariates.n_columns:
+        anchor, penalty = choose(memory, shares, leads, pooled, penalties)
+        penalties = [p._replace(covariates=penalty.covariates) for p in penalties]
+    if not memory.bank.frequencies.size:
+        penalties = list(dict.fromkeys(p._replace(seasonal_decay=0.0) for p in penalties))
+    return mixed(memory.blending(anchor), shares, leads, counts, pooled, penalties)
 
 
 def _choosing_leads(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A few leads, from 0, evenly spread over those of enough held-out targets `counts` (horizon,)."""
+    """A few leads, from 0, of those of enough held-out targets `counts` (horizon,): the nearer, the denser."""
     tried = np.flatnonzero(counts >= MIN_HELD_OUT)
-    return tried[np.linspace(0, tried.size - 1, min(tried.size, _CHOOSING_LEADS)).astype(int)]
+    if not tried.size:
+        return tried
+    return tried[np.unique(np.geomspace(1, tried.size, _CHOOSING_LEADS).round().astype(int) - 1)]
 
 
 def _of_strength(penalties: Sequence[Penalty], strength: float | None) -> list[Penalty]:
@@ -359,18 +390,18 @@ def _shares(panel: Panel, memory: LinearMemory, weights: Array) -> list[Share]:
 
 
 def _solve(
-    memory: LinearMemory, share: Share, penalty: Array, batches: Sequence[NDArray[np.int64]], pooled: bool
+    mixture: Mixture, share: Share, batches: Sequence[NDArray[np.int64]], pooled: bool
 ) -> tuple[Array, Array, Array]:
     """Coefficients, held-out coefficients and quantiles of the errors, as a `LinearPath` has them."""
     n_groups = 1 if pooled else len(share.weights)
     folds, groups = range(1, len(FOLDS) + 1), range(n_groups)
     final, tried = [], []
     for leads in batches:
-        moments = FoldMoments.of(memory, share, leads, n_groups)
-        final.append([moments.whole(g).solve(penalty)[0] for g in groups])
-        tried.append([[moments.before(f, g).solve(penalty)[0] for f in folds] for g in groups])
+        moments = FoldMoments.of(mixture.memory, share, leads, n_groups)
+        final.append([mixture.solve(moments.whole(g), leads) for g in groups])
+        tried.append([[mixture.solve(moments.before(f, g), leads) for f in folds] for g in groups])
     held_out = np.concatenate(tried, axis=-1)
-    errors = _held_out_errors(memory, share.panel, held_out)
+    errors = _held_out_errors(mixture.memory, share.panel, held_out)
     return np.concatenate(final, axis=-1), held_out, np.stack([_error_quantiles(e) for e in errors])
 
 

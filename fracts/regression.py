@@ -40,7 +40,7 @@ class Penalty(NamedTuple):
     seasonal_decay: float
     strength: float
     covariates: float = 100.0
-    blend: float = 10.0
+    blend: float = 30.0
 
     def of(self, bank: ModeBank) -> Array:
         """Penalty on the square of each coefficient: (features,)."""
@@ -149,9 +149,16 @@ class Moments:
                 whole.missing[lead] = whole.missing.get(lead, 0.0) + weight * gram
         return whole
 
-    def solve(self, penalty: Array) -> Array:
-        """Ridge coefficients under the penalty (features + ahead,): (anchors, features + ahead, leads)."""
-        out, n = np.empty_like(self.cross), len(self.gram)
+    def solve(self, penalty: Array, leanings: Array | None = None) -> Array:
+        """Ridge coefficients under the penalty (features + ahead,): (anchors, features + ahead, leads).
+
+        leanings: (leanings, ahead), prior means of what is known ahead, each in place of an anchor; None for
+        0.
+        """
+        n_features = len(self.gram)
+        pulls = np.zeros((1, self.own.shape[-1])) if leanings is None else penalty[n_features:] * leanings
+        n_answers = max(len(pulls), len(self.cross))
+        out, n = np.empty((n_answers, *self.cross.shape[1:])), n_features
         complete = [lead for lead in range(self.count.size) if lead not in self.missing]
         for leads in ([complete] if complete else []) + [[lead] for lead in self.missing]:
             gram = self._gram_of(leads[0]) + np.diag(penalty[:n])
@@ -163,7 +170,8 @@ class Moments:
             if tie.shape[-1]:
                 across = tie.swapaxes(2, 3)
                 own = self.own[:, leads] + np.diag(penalty[n:]) - across @ tied
-                ahead = np.linalg.solve(own, cross[..., n:, None] - across @ plain)
+                told = cross[..., n:, None] + pulls[:, None, :, None] - across @ plain
+                ahead = np.linalg.solve(own, told)
                 out[:, n:, leads] = ahead[..., 0].swapaxes(1, 2)
                 plain = plain - tied @ ahead
             out[:, :n, leads] = plain[..., 0].swapaxes(1, 2)
@@ -171,7 +179,7 @@ class Moments:
 
     def squared_error(self, coefficients: Array) -> Array:
         """Summed squared error of forecasting these origins with `coefficients`: (anchors, leads)."""
-        fitted, n = np.empty_like(self.square), len(self.gram)
+        fitted, n = np.empty((len(coefficients), self.count.size)), len(self.gram)
         for lead in range(self.count.size):
             b, g = coefficients[:, :n, lead], coefficients[:, n:, lead, None]
             fitted[:, lead] = ((b @ self._gram_of(lead)) * b).sum(1)

@@ -132,7 +132,9 @@ class FracRidge(Calibration, Forecaster, Inspection):
         )
         self.pooled_ = is_pooled(self.pooled, panel, memory)
         ids = self.series_ids_
-        self._path = fit_linear(panel, memory, ids, pooled=self.pooled_, strength=strength)
+        self._path = fit_linear(
+            panel, memory, ids, pooled=self.pooled_, strength=strength, averaged=self.forgetting is None
+        )
         self._recursion = begun(self._path, panel, self.forgetting)
         self.penalty_ = self._path.penalty
         self._calibrate()

@@ -1,0 +1,106 @@
+"""Averages of ridges: every penalty and anchor tried speaks at each lead as loudly as held-out time has it.
+
+One idea: what is best one step ahead is seldom best a season ahead, and what is nearly as good as the best
+should not be silent. All candidates are linear in the same numbers, so their average is one more set of
+coefficients. A candidate leans on an anchor in that the prior of the blended anchors has weight 1 there.
+
+A weight is the likelihood of the held-out errors, tempered: of the forecasts of lead k only every k-th is
+new, and of what these say a tenth is taken for granted, since other stretches of time may say otherwise
+(Holmes and Walker, 2017, Biometrika 104(2); Bates and Granger, 1969, Operational Research Quarterly 20(4)).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fracts.cuts import FOLDS
+from fracts.folds import FoldMoments, Share, floored
+from fracts.recall import LinearMemory
+from fracts.regression import Moments, Penalty
+from fracts.scaling import Array
+
+_CREDIT = 0.1  # of the log likelihood that is taken for granted
+_SILENT = 0.02  # of the greatest weight at a lead: what has less says nothing
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """What a linear path is the average of.
+
+    Attributes
+    ----------
+    memory : of all candidates, with blended anchors where there are several.
+    penalties, leanings : candidates are all pairs; a leaning is the prior mean of what is known ahead.
+    weights : (penalties, leanings, horizon), not negative and of sum 1 at every lead.
+    """
+
+    memory: LinearMemory
+    penalties: Sequence[Penalty]
+    leanings: Array  # (leanings, ahead)
+    weights: Array
+
+    @classmethod
+    def of_one(cls, memory: LinearMemory, penalty: Penalty) -> Self:
+        """A single candidate."""
+        return cls(memory, [penalty], np.zeros((1, memory.n_ahead)), np.ones((1, 1, memory.horizon)))
+
+    @property
+    def best(self) -> Penalty:
+        """The penalty that says most, mean over leads."""
+        return self.penalties[int(self.weights.sum((1, 2)).argmax())]
+
+    def solve(self, moments: Moments, leads: NDArray[np.int64]) -> Array:
+        """Coefficients (features + ahead, leads), learned from the `moments` of these leads, from 0."""
+        average = np.zeros((self.memory.n_features + self.memory.n_ahead, leads.size))
+        for penalty, weights in zip(self.penalties, self.weights[..., leads], strict=True):
+            if weights.any():
+                found = moments.solve(self.memory.penalty(penalty), self.leanings)
+                average += (weights[:, None] * found).sum(0)
+        return average
+
+
+def mixed(
+    memory: LinearMemory,
+    shares: Sequence[Share],
+    leads: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    pooled: bool,
+    penalties: Sequence[Penalty],
+) -> Mixture:
+    """The average of all `penalties` and anchors by their errors on held-out time.
+
+    leads: at which they are tried; between these weights go over into each other.  counts: (horizon,),
+    held-out targets of every lead.
+    """
+    leanings = _leanings(memory)
+    errors = np.zeros((len(penalties), len(leanings), leads.size))
+    for share in shares:
+        n_groups = 1 if pooled else len(share.weights)
+        each = np.ones(1) if pooled else share.weights
+        moments = FoldMoments.of(memory, share, leads, n_groups)
+        for fold, group in product(range(1, len(FOLDS) + 1), range(n_groups)):
+            past, present = moments.before(fold, group), moments.inside(fold, group)
+            learned = (past.solve(memory.penalty(penalty), leanings) for penalty in penalties)
+            tried = np.array([present.squared_error(coefficients) for coefficients in learned])
+            errors += each[group] * floored(tried, present)
+    said = _CREDIT / 2 * counts[leads] / (1 + leads) * np.log(errors / errors.min((0, 1)))
+    weights = np.exp(-said)
+    weights[weights < _SILENT] = 0.0
+    at, horizon = np.log1p(leads), np.log1p(np.arange(memory.horizon))
+    by_lead = [np.interp(horizon, at, row) for row in (weights / weights.sum((0, 1))).reshape(-1, leads.size)]
+    return Mixture(memory, penalties, leanings, np.reshape(by_lead, (*weights.shape[:2], -1)))
+
+
+def _leanings(memory: LinearMemory) -> Array:
+    """Prior means (leanings, ahead): none of the blended anchors, and each of them alone.
+
+    With covariates known in advance the first anchor alone: of what it saw of them a candidate knows.
+    """
+    none = np.zeros((1, memory.n_ahead))
+    if memory.covariates.n_known:
+        return none
+    return np.concatenate([none, np.eye(memory.n_ahead)])

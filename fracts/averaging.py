@@ -2,7 +2,7 @@
 
 One idea: what is best one step ahead is seldom best a season ahead, and what is nearly as good as the best
 should not be silent. All candidates are linear in the same numbers, so their average is one more set of
-coefficients. A candidate leans on an anchor in that the prior of the blended anchors has weight 1 there.
+coefficients. A candidate leans on one anchor alone, or on all: then the prior has weight 1 at one of them.
 
 A weight is the likelihood of the held-out errors, tempered: of the forecasts of lead k only every k-th is
 new, and of what these say a tenth is taken for granted, since other stretches of time may say otherwise
@@ -24,7 +24,6 @@ from fracts.regression import Moments, Penalty
 from fracts.scaling import Array
 
 _CREDIT = 0.1  # of the log likelihood that is taken for granted
-_SILENT = 0.02  # of the greatest weight at a lead: what has less says nothing
 
 
 @dataclass(frozen=True)
@@ -34,19 +33,18 @@ class Mixture:
     Attributes
     ----------
     memory : of all candidates, with blended anchors where there are several.
-    penalties, leanings : candidates are all pairs; a leaning is the prior mean of what is known ahead.
-    weights : (penalties, leanings, horizon), not negative and of sum 1 at every lead.
+    penalties : each with the coefficients that `Moments.solve` tells for the anchors of the memory.
+    weights : (penalties, answers, horizon), not negative and of sum 1 at every lead.
     """
 
     memory: LinearMemory
     penalties: Sequence[Penalty]
-    leanings: Array  # (leanings, ahead)
     weights: Array
 
     @classmethod
     def of_one(cls, memory: LinearMemory, penalty: Penalty) -> Self:
-        """A single candidate."""
-        return cls(memory, [penalty], np.zeros((1, memory.n_ahead)), np.ones((1, 1, memory.horizon)))
+        """A single candidate, of a memory with a single anchor."""
+        return cls(memory, [penalty], np.ones((1, 1, memory.horizon)))
 
     @property
     def best(self) -> Penalty:
@@ -57,9 +55,8 @@ class Mixture:
         """Coefficients (features + ahead, leads), learned from the `moments` of these leads, from 0."""
         average = np.zeros((self.memory.n_features + self.memory.n_ahead, leads.size))
         for penalty, weights in zip(self.penalties, self.weights[..., leads], strict=True):
-            if weights.any():
-                found = moments.solve(self.memory.penalty(penalty), self.leanings)
-                average += (weights[:, None] * found).sum(0)
+            found = moments.solve(self.memory.penalty(penalty), _leanings(self.memory))
+            average += (weights[:, None] * found).sum(0)
         return average
 
 
@@ -70,14 +67,36 @@ def mixed(
     counts: NDArray[np.int64],
     pooled: bool,
     penalties: Sequence[Penalty],
+    most: int,
 ) -> Mixture:
-    """The average of all `penalties` and anchors by their errors on held-out time.
+    """The average of `penalties`, `most` of them, and of all anchors by their errors on held-out time.
 
     leads: at which they are tried; between these weights go over into each other.  counts: (horizon,),
     held-out targets of every lead.
     """
-    leanings = _leanings(memory)
-    errors = np.zeros((len(penalties), len(leanings), leads.size))
+    said = (
+        _CREDIT / 2 * counts[leads] / (1 + leads) * np.log(_errors(memory, shares, leads, pooled, penalties))
+    )
+    weights = np.exp(said.min((0, 1)) - said)
+    weights /= weights.sum((0, 1))
+    loudest = np.argsort(-weights.sum((1, 2)), kind="stable")[:most]
+    # Where none of these has anything to say they all say what they can.
+    kept = np.maximum(weights[loudest], np.finfo(float).tiny)
+    at, horizon = np.log1p(leads), np.log1p(np.arange(memory.horizon))
+    rows = (kept / kept.sum((0, 1))).reshape(-1, leads.size)
+    by_lead = np.reshape([np.interp(horizon, at, row) for row in rows], (*kept.shape[:2], -1))
+    return Mixture(memory, [penalties[i] for i in loudest.tolist()], by_lead)
+
+
+def _errors(
+    memory: LinearMemory,
+    shares: Sequence[Share],
+    leads: NDArray[np.int64],
+    pooled: bool,
+    penalties: Sequence[Penalty],
+) -> Array:
+    """Squared errors (penalties, answers, leads) on held-out time, summed over folds and series."""
+    leanings, errors = _leanings(memory), []
     for share in shares:
         n_groups = 1 if pooled else len(share.weights)
         each = np.ones(1) if pooled else share.weights
@@ -86,21 +105,13 @@ def mixed(
             past, present = moments.before(fold, group), moments.inside(fold, group)
             learned = (past.solve(memory.penalty(penalty), leanings) for penalty in penalties)
             tried = np.array([present.squared_error(coefficients) for coefficients in learned])
-            errors += each[group] * floored(tried, present)
-    said = _CREDIT / 2 * counts[leads] / (1 + leads) * np.log(errors / errors.min((0, 1)))
-    weights = np.exp(-said)
-    weights[weights < _SILENT] = 0.0
-    at, horizon = np.log1p(leads), np.log1p(np.arange(memory.horizon))
-    by_lead = [np.interp(horizon, at, row) for row in (weights / weights.sum((0, 1))).reshape(-1, leads.size)]
-    return Mixture(memory, penalties, leanings, np.reshape(by_lead, (*weights.shape[:2], -1)))
+            errors.append(each[group] * floored(tried, present))
+    total: Array = np.sum(errors, axis=0)
+    return total
 
 
-def _leanings(memory: LinearMemory) -> Array:
-    """Prior means (leanings, ahead): none of the blended anchors, and each of them alone.
-
-    With covariates known in advance the first anchor alone: of what it saw of them a candidate knows.
-    """
-    none = np.zeros((1, memory.n_ahead))
-    if memory.covariates.n_known:
-        return none
-    return np.concatenate([none, np.eye(memory.n_ahead)])
+def _leanings(memory: LinearMemory) -> Array | None:
+    """Prior means of the blended anchors: none of them, and each alone; None where there are none."""
+    if not memory.blended:
+        return None
+    return np.concatenate([np.zeros((1, memory.n_ahead)), np.eye(memory.n_ahead)])

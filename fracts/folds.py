@@ -293,5 +293,5 @@ def _trials(memory: LinearMemory, past: Moments, present: Moments, penalties: Se
 
 def floored(errors: Array, present: Moments) -> Array:
     """Summed squared `errors` (..., leads) on `present`, none of them 0."""
-    floor: Array = _ROUNDING * present.square.max(0) + np.finfo(float).tiny
-    return np.maximum(errors, floor)
+    floor = _ROUNDING * present.square.max(0) + np.finfo(float).tiny
+    return np.asarray(np.maximum(errors, floor), dtype=np.float64)

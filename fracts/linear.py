@@ -43,6 +43,8 @@ UNTRIED = 0, Penalty(0.5, 0.0, 10.0)  # anchor and penalty where no held-out for
 _ROWS_A_FEATURE = 2  # observations of every series for each coefficient, to try its own
 _MOST_NUMBERS = 2**26  # in coefficients of their own
 _TRIED_NUMBERS = 2**20  # in the matrices of the series by which that is tried
+_TRIED_SERIES = 64  # by which penalties and anchors are weighed
+_MOST_PENALTIES, _SOLVED = 8, 1024  # in an average; in those of all series
 _CHOOSING_LEADS = 7  # by which penalty and anchor are chosen
 _LEADS_AT_ONCE = 32  # solved where each has a matrix of its own: of holes, of covariates
 _SHARE_NUMBERS = 2**25  # in the matrices of the series solved at once
@@ -313,7 +315,7 @@ def fit_linear(
             anchor, (penalty,) = UNTRIED[0], _of_strength([UNTRIED[1]], strength)
             mixture = Mixture.of_one(memory.leaning_on(anchor), penalty)
         leads = np.arange(memory.horizon)
-        in_parts = holes or memory.covariates.n_known
+        in_parts = holes or mixture.memory.n_ahead
         batches = np.array_split(leads, -(-leads.size // _LEADS_AT_ONCE)) if in_parts else [leads]
         solved = [_solve(mixture, share, batches, pooled) for share in shares]
         coefficients, held_out, errors = (np.concatenate(parts) for parts in zip(*solved, strict=True))
@@ -330,25 +332,38 @@ def _mixture(
     penalties: Sequence[Penalty],
     averaged: bool,
 ) -> Mixture:
-    """What the path is to be the average of; covariates know one strength, and one anchor that saw them."""
+    """What the path is to be the average of; beside covariates one anchor, which saw them."""
+    n_groups = 1 if pooled else sum(len(share.weights) for share in shares)
+    shares = shares if pooled else _some(shares)
     if not averaged:
         anchor, penalty = choose(memory, shares, leads, pooled, penalties)
         return Mixture.of_one(memory.leaning_on(anchor), penalty)
-    anchor = 0
     if memory.covariates.n_columns:
         anchor, penalty = choose(memory, shares, leads, pooled, penalties)
+        memory = memory.leaning_on(anchor)
         penalties = [p._replace(covariates=penalty.covariates) for p in penalties]
     if not memory.bank.frequencies.size:
         penalties = list(dict.fromkeys(p._replace(seasonal_decay=0.0) for p in penalties))
-    return mixed(memory.blending(anchor), shares, leads, counts, pooled, penalties)
+    most = int(np.clip(_SOLVED // n_groups, 2, _MOST_PENALTIES))
+    return mixed(memory.blending(), shares, leads, counts, pooled, penalties, most)
+
+
+def _some(shares: Sequence[Share]) -> list[Share]:
+    """A sample of the series of `shares`, evenly spread, to choose by."""
+    every = max(1, -(-sum(len(share.weights) for share in shares) // _TRIED_SERIES))
+    return [
+        Share(share.panel.of(np.arange(len(share.weights))[::every]), share.weights[::every])
+        for share in shares
+    ]
 
 
 def _choosing_leads(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A few leads, from 0, of those of enough held-out targets `counts` (horizon,): the nearer, the denser."""
+    """A few leads, from 0, of those of enough held-out targets `counts` (horizon,), denser the nearer."""
     tried = np.flatnonzero(counts >= MIN_HELD_OUT)
     if not tried.size:
         return tried
-    return tried[np.unique(np.geomspace(1, tried.size, _CHOOSING_LEADS).round().astype(int) - 1)]
+    spread: NDArray[np.int64] = np.geomspace(1, tried.size, _CHOOSING_LEADS).round().astype(np.int64)
+    return np.asarray(tried[np.unique(spread) - 1])
 
 
 def _of_strength(penalties: Sequence[Penalty], strength: float | None) -> list[Penalty]:

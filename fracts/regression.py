@@ -152,13 +152,13 @@ class Moments:
     def solve(self, penalty: Array, leanings: Array | None = None) -> Array:
         """Ridge coefficients under the penalty (features + ahead,): (anchors, features + ahead, leads).
 
-        leanings: (leanings, ahead), prior means of what is known ahead, each in place of an anchor; None for
-        0.
+        leanings: (leanings, ahead), prior means of what is known ahead, each in place of an anchor; then what
+        these coefficients are, in place of as many more. None for means of 0.
         """
-        n_features = len(self.gram)
-        pulls = np.zeros((1, self.own.shape[-1])) if leanings is None else penalty[n_features:] * leanings
-        n_answers = max(len(pulls), len(self.cross))
-        out, n = np.empty((n_answers, *self.cross.shape[1:])), n_features
+        n, n_ahead = len(self.gram), self.own.shape[-1]
+        fixed = np.zeros((0, n_ahead)) if leanings is None or not n_ahead else leanings
+        pull = penalty[n:] * fixed if len(fixed) else np.zeros((1, n_ahead))
+        out = np.empty((max(len(self.cross), len(pull) + len(fixed)), *self.cross.shape[1:]))
         complete = [lead for lead in range(self.count.size) if lead not in self.missing]
         for leads in ([complete] if complete else []) + [[lead] for lead in self.missing]:
             gram = self._gram_of(leads[0]) + np.diag(penalty[:n])
@@ -167,11 +167,12 @@ class Moments:
             right = np.moveaxis(np.concatenate([cross[..., :n, None], tie], -1), 2, 0)
             solved = cho_solve(factor, right.reshape(n, -1), check_finite=False).reshape(right.shape)
             plain, tied = np.split(np.moveaxis(solved, 0, 2), [1], axis=-1)  # (anchors, leads, features, ...)
-            if tie.shape[-1]:
+            if n_ahead:
                 across = tie.swapaxes(2, 3)
                 own = self.own[:, leads] + np.diag(penalty[n:]) - across @ tied
-                told = cross[..., n:, None] + pulls[:, None, :, None] - across @ plain
-                ahead = np.linalg.solve(own, told)
+                told = cross[..., n:, None] + pull[:, None, :, None] - across @ plain
+                as_they_are = np.broadcast_to(fixed[:, None, :, None], (len(fixed), len(leads), n_ahead, 1))
+                ahead = np.concatenate([np.linalg.solve(own, told), as_they_are])
                 out[:, n:, leads] = ahead[..., 0].swapaxes(1, 2)
                 plain = plain - tied @ ahead
             out[:, :n, leads] = plain[..., 0].swapaxes(1, 2)

@@ -115,11 +115,20 @@ class Conversion(ABC):
         counts = self._enter(reading, clock)
         self._covariates = learn_covariates(X, self.past_only, self._places(values, counts))
         self.covariates_ = list(self._covariates.names)
-        self._transform = learn_scale(self.transform, self.lower, values, self._places(values, counts).told)
+        told = self._places(values, counts).told
+        transform = self.transform
+        if isinstance(transform, str) and transform == "auto":
+            plain = Panel(values, self._clock.times(counts))
+            transform = "log" if self._prefers_logarithm(plain) else None
+        self._transform = learn_scale(transform, self.lower, values, told)
         panel = self._panel(values, counts, X)
         self._fit(panel, self._clock)
         self._start(panel, reading)
         self._state = self._settled(self._state, panel)
+
+    def _prefers_logarithm(self, panel: Panel) -> bool:
+        """What `transform="auto"` asks of a model that has it."""
+        raise NotImplementedError
 
     def _enter(self, reading: Reading, clock: Clock) -> Counts:
         """The rows of a history on `clock`, once everything known of it is taken down."""

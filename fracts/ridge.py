@@ -24,6 +24,7 @@ from fracts.passes import Ahead, passed
 from fracts.paths import extended
 from fracts.recall import linear_memory
 from fracts.recursive import Recursion, begun, learned_on
+from fracts.scale_choice import logarithm_is_better
 from fracts.scoring import Continuation
 from fracts.seasons import chosen_season_lengths
 from fracts.series import Panel, State
@@ -61,7 +62,8 @@ class FracRidge(Calibration, Forecaster, Inspection):
         learn from every value, each series for itself, by a conformal tracker (`fracts.conformal`).
     past_only : columns of `X` that are known up to now and not in advance, as measured weather is.
     lower : None, or a bound that no value lies below: forecasts, quantiles among them, are cut off there.
-    transform : the scale to work on: None, "log", "log1p", "box-cox", or an increasing scikit-learn
+    transform : the scale to work on: "auto" (the logarithm of positive values where it comes nearer to them
+        on held-out time), None, "log", "log1p", "box-cox", or an increasing scikit-learn
         transformer of one column, fitted on the values of all series together. Median and quantiles are
         transformed exactly; `point="mean"` is integrated over the quantiles, since the mean of exp(x) lies
         above exp of the mean.
@@ -112,6 +114,11 @@ class FracRidge(Calibration, Forecaster, Inspection):
         self.past_only = past_only
         self.lower = lower
         self.transform = transform
+
+    def _prefers_logarithm(self, panel: Panel) -> bool:
+        check_memory(self.n_modes, self.timescales)
+        seasons = chosen_season_lengths(self.season_lengths, panel, self._clock)
+        return logarithm_is_better(panel, self.horizon, self.n_modes, self.timescales, seasons)
 
     def _fit(self, panel: Panel, clock: Clock) -> None:
         check_memory(self.n_modes, self.timescales)

@@ -3,8 +3,8 @@
     FRACTS_DATA=folder python tests/benchmarks/accuracy.py --data NAME [--models NAME ...] [--seeds 3]
         [--device auto] [--validation] [--out FOLDER] [--no-record]
 
-Every model is told the horizon and the lengths of the seasons; nothing else is set by hand for a data
-set. `--validation` scores on what lies before the test part; by it defaults are chosen. Rows are appended
+Every model is told the horizon and the lengths of the seasons, and to choose its scale itself; nothing
+else is set by hand for a data set. `--validation` scores on what lies before the test part; by it defaults are chosen. Rows are appended
 to `accuracy.csv` in `--out` (`results` unless given), a row a figure. Memory is the peak of the process.
 """
 
@@ -23,18 +23,22 @@ def models(device, seed):
     """Functions of a horizon and season lengths, by name."""
 
     def ridge(h, seasons, **options):
-        return FracRidge(h, season_lengths=seasons, **options)
+        return FracRidge(h, season_lengths=seasons, transform="auto", **options)
 
     def network(h, seasons, **options):
-        return FracForecaster(h, season_lengths=seasons, device=device, random_state=seed, **options)
+        return FracForecaster(
+            h, season_lengths=seasons, transform="auto", device=device, random_state=seed, **options
+        )
 
     return {
         "FracRidge": ridge,
         "FracForecaster": network,
         "FracForecaster, linear path": lambda h, seasons: network(h, seasons, n_layers=0),
+        "FracRidge, return of the day": lambda h, seasons: ridge(h, seasons, past_only=(0,)),
     }
 
 
+DEFAULT = ["FracRidge", "FracForecaster", "FracForecaster, linear path"]
 RANDOM = {"FracForecaster"}  # whose rows differ from seed to seed
 
 
@@ -54,7 +58,7 @@ def line(name, figures, columns, told=""):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", choices=TASKS, required=True)
-    parser.add_argument("--models", nargs="+", default=list(models("auto", 0)))
+    parser.add_argument("--models", nargs="+", default=DEFAULT)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--validation", action="store_true")

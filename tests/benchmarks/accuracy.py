@@ -3,9 +3,10 @@
     FRACTS_DATA=folder python tests/benchmarks/accuracy.py --data NAME [--models NAME ...] [--seeds 3]
         [--device auto] [--validation] [--out FOLDER] [--no-record]
 
-Every model is told the horizon and the lengths of the seasons, and to choose its scale itself; nothing
-else is set by hand for a data set. `--validation` scores on what lies before the test part; by it defaults are chosen. Rows are appended
-to `accuracy.csv` in `--out` (`results` unless given), a row a figure. Memory is the peak of the process.
+Every model is told the horizon and the lengths of the seasons, and to choose its scale itself
+(`transform="auto"`); nothing else is set by hand for a data set. `--validation` scores on what lies before
+the test part; by it defaults are chosen. Rows are appended to `accuracy.csv` in `--out` (`results` unless
+given), a row a figure. Memory is the peak of the process.
 """
 
 import argparse

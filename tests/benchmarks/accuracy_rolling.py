@@ -1,12 +1,12 @@
 """Does FracForecaster beat the classical models, ours and statsforecast's, on single series it rolls through?
 
-    FRACTS_DATA=folder python tests/benchmarks/accuracy_rolling.py [--data NAME ...] [--seeds 1] [--out FOLDER]
+    FRACTS_DATA=folder python tests/benchmarks/accuracy_rolling.py [--data NAME ...] [--out FOLDER]
     python tests/benchmarks/accuracy_rolling.py --table
 
 Nine series, fitted on the first 75 %, carried on over the rest without a new fit, all models alike; errors at
 the same 400 origins, one step ahead and over the next 24. Rivals of statsforecast are those of
 `peers/accuracy_peer.py`, whose rows are in `results/accuracy_peers.csv`. A row a model and horizon goes to
-`accuracy_rolling.csv`. `--table` sets ours beside the best rival of each: the ratio of the mean errors, with a
+`accuracy_rolling.csv`. `--table` sets ours beside the best rival of each: the ratio of the mean errors, and a
 95 % interval of the moving block bootstrap (Kuensch, 1989, Annals of Statistics 17(3)) over origins.
 """
 
@@ -105,7 +105,8 @@ def all_errors(folder):
 def table(folder):
     """The ratio of ours to the best rival, data set by data set."""
     print(
-        f"{'data':<22} {'h':>3} {'best rival':<28} {'MASE':>7} | {'model':<24} {'MASE':>7} {'ratio':>6} {'95 %':>15}"
+        f"{'data':<22} {'h':>3} {'best rival':<28} {'MASE':>7} | {'model':<24} {'MASE':>7} {'ratio':>6} "
+        f"{'95 %':>15}"
     )
     wins, worst = {1: 0, 24: 0}, 0.0
     found = all_errors(folder)
@@ -129,7 +130,7 @@ def table(folder):
                         wins[horizon] += ratio < 1
                         worst = max(worst, ratio)
     print(
-        f"FracForecaster is ahead on {wins[1]} and {wins[24]} of {len(ROLLING)}; its worst ratio is {worst:.3f}"
+        f"FracForecaster is ahead on {wins[1]} and {wins[24]} of {len(ROLLING)}, its worst ratio {worst:.3f}"
     )
 
 

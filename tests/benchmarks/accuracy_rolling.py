@@ -47,8 +47,8 @@ def rivals(task, n_rows):
 
 
 def run(name, seeds, device):
-    """Rows of every model on a data set, with the errors at each origin as text."""
-    task, rows = ROLLING[name], []
+    """Rows of one model after another on a data set, with the errors at each origin as text."""
+    task = ROLLING[name]
     ours = {"FracRidge": (models(device, 0)["FracRidge"], 0)}
     for seed in range(seeds):
         ours[f"FracForecaster, seed {seed}"] = models(device, seed)["FracForecaster"], seed
@@ -62,7 +62,7 @@ def run(name, seeds, device):
         except (ValueError, TypeError, RuntimeError) as error:
             print(f"{name} {key}: left out, {error}", flush=True)
             continue
-        seconds = time.perf_counter() - start
+        seconds, rows = time.perf_counter() - start, []
         for horizon, error in ((1, errors[:, 0]), (errors.shape[1], np.nanmean(errors, axis=1))):
             told = " ".join(f"{e:.5g}" for e in error)
             row = {
@@ -77,7 +77,7 @@ def run(name, seeds, device):
             f"{name:<22} {key:<24} {np.nanmean(errors[:, 0]):.4f} {np.nanmean(errors):.4f} {seconds:.0f} s",
             flush=True,
         )
-    return rows
+        yield rows
 
 
 def bootstrapped(ours, best, seed=0):
@@ -145,7 +145,8 @@ def main():
     asked = parser.parse_args()
     if not asked.table:
         for name in asked.data:
-            record("accuracy_rolling", run(name, asked.seeds, asked.device), asked.out)
+            for rows in run(name, asked.seeds, asked.device):
+                record("accuracy_rolling", rows, asked.out)
     table(asked.out)
 
 

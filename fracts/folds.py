@@ -236,7 +236,7 @@ def noise_weights(memory: LinearMemory, panel: Panel, leads: NDArray[np.int64]) 
 
 def choose(
     memory: LinearMemory,
-    shares: Sequence[Share],
+    share: Share,
     leads: NDArray[np.int64],
     pooled: bool,
     penalties: Sequence[Penalty] = PENALTIES,
@@ -248,16 +248,16 @@ def choose(
     strength: None to choose that of a penalty beside blended anchors anew.
     """
     # What is known ahead is left to later rounds: each of its numbers costs as much as all the leads.
-    anchor, penalty, error = _best(memory.of_the_past(), shares, leads, pooled, penalties)
+    anchor, penalty, error = _best(memory.of_the_past(), share, leads, pooled, penalties)
     if memory.covariates.n_columns:
         tried = [penalty._replace(covariates=strength) for strength in COVARIATE_STRENGTHS]
-        anchor, penalty, error = _best(memory, shares, leads, pooled, tried)
+        anchor, penalty, error = _best(memory, share, leads, pooled, tried)
     alone, blend = Choice(memory.leaning_on(anchor), penalty, error), memory.blending(anchor)
     if not blend.n_ahead > memory.covariates.n_known:
         return alone
     strengths = STRENGTHS if strength is None else (strength,)
     tried = [penalty._replace(strength=s, blend=b) for s, b in product(strengths, BLENDS)]
-    _, penalty, error = _best(blend, shares, leads, pooled, tried)
+    _, penalty, error = _best(blend, share, leads, pooled, tried)
     return Choice(blend, penalty, error) if error < alone.error else alone
 
 
@@ -282,20 +282,19 @@ def shared_is_better(memory: LinearMemory, share: Share, leads: NDArray[np.int64
 
 def _best(
     memory: LinearMemory,
-    shares: Sequence[Share],
+    share: Share,
     leads: NDArray[np.int64],
     pooled: bool,
     penalties: Sequence[Penalty],
 ) -> tuple[int, Penalty, float]:
     """Anchor and penalty of the least error, and its mean log over leads."""
     errors = np.zeros((len(penalties), memory.n_bases, leads.size))
-    for share in shares:
-        n_groups = 1 if pooled else len(share.weights)
-        counts = np.ones(1) if pooled else share.weights
-        moments = FoldMoments.of(memory, share, leads, n_groups)
-        for fold, group in product(range(1, len(FOLDS) + 1), range(n_groups)):
-            past, present = moments.before(fold, group), moments.inside(fold, group)
-            errors += counts[group] * _trials(memory, past, present, penalties)
+    n_groups = 1 if pooled else len(share.weights)
+    counts = np.ones(1) if pooled else share.weights
+    moments = FoldMoments.of(memory, share, leads, n_groups)
+    for fold, group in product(range(1, len(FOLDS) + 1), range(n_groups)):
+        past, present = moments.before(fold, group), moments.inside(fold, group)
+        errors += counts[group] * _trials(memory, past, present, penalties)
     total = np.log(errors).mean(-1)
     penalty, anchor = np.unravel_index(int(total.argmin()), total.shape)
     return int(anchor), penalties[int(penalty)], float(total.min())

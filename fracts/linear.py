@@ -41,7 +41,7 @@ from fracts.series import Panel, State
 UNTRIED = 0, Penalty(0.5, 0.0, 10.0)  # anchor and penalty where no held-out forecast tells
 _ROWS_A_FEATURE = 2  # observations of every series for each coefficient, to try its own
 _MOST_NUMBERS = 2**26  # in coefficients of their own
-_TRIED_NUMBERS = 2**20  # in the matrices of the series by which that is tried
+_TRIED = 64  # series by which that, and the penalty of own coefficients, is tried
 _CHOOSING_LEADS = 6  # by which penalty and anchor are chosen
 _LEADS_AT_ONCE = 32  # solved where each has a matrix of its own: of holes, of covariates
 _SHARE_NUMBERS = 2**25  # in the matrices of the series solved at once
@@ -76,6 +76,7 @@ class LinearPath:
     penalty: Penalty
     ids: tuple[Any, ...]  # of the series fitted
     counts: NDArray[np.int64]  # (groups,), values that each group learned from
+    weights: Array  # (series,), what an error of each series fitted counts
 
     turned: Complex = field(init=False, repr=False)  # (groups, modes, horizon): leads are real parts
 
@@ -107,7 +108,9 @@ class LinearPath:
             groups = np.zeros(len(ids), dtype=np.int64)
         else:
             groups = np.array([group_of(name, self.ids) for name in ids])
-        return self.memory.empty(len(ids)) | {"group": groups}
+        known = dict(zip(self.ids, self.weights.tolist(), strict=True))
+        weight = np.array([known.get(name, 1.0) for name in ids])
+        return self.memory.empty(len(ids)) | {"group": groups, "weight": weight}
 
     def advance(self, state: State, panel: Panel) -> State:
         """State after the rows of `panel`."""
@@ -269,11 +272,8 @@ def is_pooled(pooled: str | bool, panel: Panel, memory: LinearMemory) -> bool:
     leads = _choosing_leads(counts)
     if not leads.size:
         return True
-    some = np.unique(np.linspace(0, len(panel.values) - 1, _TRIED_NUMBERS // size**2 + 2).astype(int))
-    sample = Panel(panel.values[some], panel.times, panel.covariates[some])
     with threadpool_limits(1, user_api="blas"):
-        share = Share(sample, noise_weights(memory, sample, leads))
-        return shared_is_better(memory.of_the_past(), share, leads)
+        return shared_is_better(memory.of_the_past(), _sample(panel, memory, leads), leads)
 
 
 def fit_linear(
@@ -297,11 +297,11 @@ def fit_linear(
     # A second thread gains nothing on matrices of this size, and waits long where the cores are busy.
     with threadpool_limits(1, user_api="blas"):
         tried = _choosing_leads(counts)
-        weights = noise_weights(memory, panel, tried)
-        shares = [Share(panel, weights)] if pooled else _shares(panel, memory, weights)
+        shares = [Share(panel, noise_weights(memory, panel, tried))] if pooled else _shares(panel, memory)
         if tried.size:
+            looked_at = shares[0] if pooled else _sample(panel, memory, tried)
             penalties = _of_strength(PENALTIES, strength)
-            memory, penalty, _ = choose(memory, shares, tried, pooled, penalties, strength)
+            memory, penalty, _ = choose(memory, looked_at, tried, pooled, penalties, strength)
         else:
             anchor, (penalty,) = UNTRIED[0], _of_strength([UNTRIED[1]], strength)
             memory = memory.leaning_on(anchor)
@@ -311,7 +311,8 @@ def fit_linear(
         solved = [_solve(memory, share, memory.penalty(penalty), batches, pooled) for share in shares]
         coefficients, held_out, errors = (np.concatenate(parts) for parts in zip(*solved, strict=True))
     seen = values.sum(keepdims=True) if pooled else values
-    return LinearPath(memory, coefficients, held_out, errors, penalty, tuple(ids), seen)
+    weights = np.concatenate([share.weights for share in shares])
+    return LinearPath(memory, coefficients, held_out, errors, penalty, tuple(ids), seen, weights)
 
 
 def _choosing_leads(counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -346,16 +347,30 @@ def _moves(panel: Panel) -> bool:
     return bool((np.nanmax(panel.values, axis=1) > np.nanmin(panel.values, axis=1)).any())
 
 
-def _shares(panel: Panel, memory: LinearMemory, weights: Array) -> list[Share]:
+def _shares(panel: Panel, memory: LinearMemory) -> list[Share]:
     """The series, as many at once as there is room for matrices of their own."""
+    n_shares = min(-(-len(panel.values) * _numbers(memory) // _SHARE_NUMBERS), len(panel.values))
+    parts = np.array_split(np.arange(len(panel.values)), n_shares)
+    return [Share(_some(panel, part), np.ones(part.size)) for part in parts]
+
+
+def _sample(panel: Panel, memory: LinearMemory, leads: NDArray[np.int64]) -> Share:
+    """Evenly spread series, as many as there is room for matrices of their own, and at most a fixed number."""
+    most = max(1, min(_TRIED, _SHARE_NUMBERS // _numbers(memory)))
+    some = np.unique(np.linspace(0, len(panel.values) - 1, min(most, len(panel.values))).astype(np.int64))
+    part = _some(panel, some)
+    return Share(part, noise_weights(memory, part, leads))
+
+
+def _some(panel: Panel, series: NDArray[np.int64]) -> Panel:
+    return Panel(panel.values[series], panel.times, panel.covariates[series])
+
+
+def _numbers(memory: LinearMemory) -> int:
+    """In the matrices of a series, about."""
     beside = memory.covariates.n_known + len(memory.anchors)
     tied = len(memory.anchors) * _CHOOSING_LEADS * beside * (memory.n_features + beside)
-    size = (memory.n_features**2 + tied) * 2 * (len(FOLDS) + 1)
-    n_shares = min(-(-len(panel.values) * size // _SHARE_NUMBERS), len(panel.values))
-    parts = np.array_split(np.arange(len(panel.values)), n_shares)
-    return [
-        Share(Panel(panel.values[part], panel.times, panel.covariates[part]), weights[part]) for part in parts
-    ]
+    return int((memory.n_features**2 + tied) * 2 * (len(FOLDS) + 1))
 
 
 def _solve(

@@ -160,8 +160,9 @@ class Recursion:
             ahead = recent.known[each, rows] - recent.seen
             for one in range(len(factors)):
                 at = np.flatnonzero(group == one) if len(factors) > 1 else np.arange(len(group))
-                lessons = recent.features[at], ahead[at], targets[at], rows[at], taught[at]
-                self._learn(factors[one], *lessons)
+                root = np.sqrt(state["weight"][at])[:, None, None]
+                lessons = root * recent.features[at], root[..., None] * ahead[at], root * targets[at]
+                self._learn(factors[one], *lessons, rows[at], taught[at])
             recent = recent.since(recent.times[-1] - path.memory.horizon - 0.5)
         return replace(self, factors=factors, recent=recent)
 

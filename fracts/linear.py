@@ -76,7 +76,7 @@ class LinearPath:
     penalty: Penalty
     ids: tuple[Any, ...]  # of the series fitted
     counts: NDArray[np.int64]  # (groups,), values that each group learned from
-    weights: Array  # (series,), what an error of each series fitted counts
+    weights: Array = field(default_factory=lambda: np.empty(0))  # (series,), what errors count; none: 1
 
     turned: Complex = field(init=False, repr=False)  # (groups, modes, horizon): leads are real parts
 
@@ -108,7 +108,7 @@ class LinearPath:
             groups = np.zeros(len(ids), dtype=np.int64)
         else:
             groups = np.array([group_of(name, self.ids) for name in ids])
-        known = dict(zip(self.ids, self.weights.tolist(), strict=True))
+        known = dict(zip(self.ids, self.weights.tolist(), strict=False))
         weight = np.array([known.get(name, 1.0) for name in ids])
         return self.memory.empty(len(ids)) | {"group": groups, "weight": weight}
 
@@ -268,7 +268,7 @@ def is_pooled(pooled: str | bool, panel: Panel, memory: LinearMemory) -> bool:
         return True
     if len(panel.values) * size * memory.horizon * (1 + len(FOLDS)) > _MOST_NUMBERS:
         return True
-    counts, _ = held_out_counts(panel, memory.horizon, 1)
+    counts, _ = held_out_counts(memory, panel, 1)
     leads = _choosing_leads(counts)
     if not leads.size:
         return True
@@ -285,7 +285,7 @@ def fit_linear(
     Warns (FitWarning) where the history is too short for a single held-out forecast.
     """
     n_groups, values = 1 if pooled else len(panel.values), (~np.isnan(panel.values)).sum(1)
-    counts, holes = held_out_counts(panel, memory.horizon, n_groups)
+    counts, holes = held_out_counts(memory, panel, n_groups)
     if not counts.any() and _moves(panel):
         warnings.warn(
             f"the longest history, of {values.max()} rows, holds no forecast of {memory.horizon} steps to "

@@ -62,7 +62,7 @@ class Mixture:
 
 def mixed(
     memory: LinearMemory,
-    shares: Sequence[Share],
+    share: Share,
     leads: NDArray[np.int64],
     counts: NDArray[np.int64],
     pooled: bool,
@@ -75,7 +75,7 @@ def mixed(
     held-out targets of every lead.
     """
     said = (
-        _CREDIT / 2 * counts[leads] / (1 + leads) * np.log(_errors(memory, shares, leads, pooled, penalties))
+        _CREDIT / 2 * counts[leads] / (1 + leads) * np.log(_errors(memory, share, leads, pooled, penalties))
     )
     weights = np.exp(said.min((0, 1)) - said)
     weights /= weights.sum((0, 1))
@@ -90,22 +90,21 @@ def mixed(
 
 def _errors(
     memory: LinearMemory,
-    shares: Sequence[Share],
+    share: Share,
     leads: NDArray[np.int64],
     pooled: bool,
     penalties: Sequence[Penalty],
 ) -> Array:
     """Squared errors (penalties, answers, leads) on held-out time, summed over folds and series."""
-    leanings, errors = _leanings(memory), []
-    for share in shares:
-        n_groups = 1 if pooled else len(share.weights)
-        each = np.ones(1) if pooled else share.weights
-        moments = FoldMoments.of(memory, share, leads, n_groups)
-        for fold, group in product(range(1, len(FOLDS) + 1), range(n_groups)):
-            past, present = moments.before(fold, group), moments.inside(fold, group)
-            learned = (past.solve(memory.penalty(penalty), leanings) for penalty in penalties)
-            tried = np.array([present.squared_error(coefficients) for coefficients in learned])
-            errors.append(each[group] * floored(tried, present))
+    leanings, n_groups = _leanings(memory), 1 if pooled else len(share.weights)
+    each = np.ones(1) if pooled else share.weights
+    moments = FoldMoments.of(memory, share, leads, n_groups)
+    errors = []
+    for fold, group in product(range(1, len(FOLDS) + 1), range(n_groups)):
+        past, present = moments.before(fold, group), moments.inside(fold, group)
+        learned = (past.solve(memory.penalty(penalty), leanings) for penalty in penalties)
+        tried = np.array([present.squared_error(coefficients) for coefficients in learned])
+        errors.append(each[group] * floored(tried, present))
     total: Array = np.sum(errors, axis=0)
     return total
 

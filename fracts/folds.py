@@ -54,14 +54,14 @@ class Share(NamedTuple):
 class Targets:
     """The next values after the rows of a panel that a forecast may be learned from.
 
-    None after a row without a value, so that leaving it out is the same, and where too few values, or only
-    equal ones, stand behind the scale. A series of long history spares its last horizon: leads that end early
+    None after a row without a value, so that leaving it out is the same, where too few values, or only equal
+    ones, stand behind the scale, and before the anchors have seen a whole `season`. A series of long history spares its last horizon: leads that end early
     would each need a factorisation of their own, for a handful of origins.
     """
 
-    def __init__(self, panel: Panel, horizon: int) -> None:
+    def __init__(self, panel: Panel, horizon: int, season: int = 1) -> None:
         self.panel, self.horizon = panel, horizon
-        self._begin = rows_unfit(panel.values)
+        self._begin = rows_unfit(panel, season)
         seen = ~np.isnan(panel.values)
         first, last = panel.times[seen.argmax(1)], panel.times[-1 - seen[:, ::-1].argmax(1)]
         spared = np.where(last - first >= _LONG * horizon, horizon, 0)
@@ -78,18 +78,24 @@ class Targets:
         return wanted
 
 
-def known_targets(panel: Panel, horizon: int) -> Array:
+def known_targets(panel: Panel, horizon: int, season: int = 1) -> Array:
     """`Targets` after every row of `panel`: (series, time, horizon)."""
-    return Targets(panel, horizon).after(0, panel.times.size)
+    return Targets(panel, horizon, season).after(0, panel.times.size)
 
 
-def rows_unfit(values: Array) -> NDArray[np.int64]:
-    """Rows (series,) until a series has shown enough values, and two different ones."""
-    seen = ~np.isnan(values)
+def rows_unfit(panel: Panel, season: int = 1) -> NDArray[np.int64]:
+    """Rows (series,) until a series has shown enough values, two different ones, and a whole `season`.
+
+    Of a series of fewer than three seasons a third has to do.
+    """
+    values, seen = panel.values, ~np.isnan(panel.values)
     first = np.take_along_axis(values, seen.argmax(1)[:, None], 1)
     moved = np.logical_or.accumulate(seen & (values != first), axis=1)
     enough = np.cumsum(seen, axis=1) >= np.minimum(_MIN_SEEN, seen.sum(1, keepdims=True) / 4)
-    return np.asarray(np.sum(~(enough & moved), axis=1))
+    first_time, last_time = panel.times[seen.argmax(1)], panel.times[-1 - seen[:, ::-1].argmax(1)]
+    wait = np.minimum(season - 1, (last_time - first_time) / 3)
+    settled = panel.times >= (first_time + wait)[:, None]
+    return np.asarray(np.sum(~(enough & moved & settled), axis=1))
 
 
 def origins(memory: LinearMemory, panel: Panel, leads: NDArray[np.int64], n_groups: int) -> Iterator[Origins]:
@@ -106,7 +112,7 @@ def _origins_of(
     memory: LinearMemory, panel: Panel, leads: NDArray[np.int64], series: NDArray[np.int64], cuts: Cuts
 ) -> Iterator[Origins]:
     """`origins` of a lot of `series`, in `panel` alone."""
-    targets = Targets(panel, memory.horizon)
+    targets = Targets(panel, memory.horizon, memory.longest_season)
     for walk in memory.walk(memory.empty(len(panel.values)), panel):
         wanted = targets.after(walk.rows.start, walk.rows.stop)[..., leads]
         around = standard_targets(wanted, walk.anchors[..., leads], walk.centre, walk.scale)
@@ -190,12 +196,12 @@ class FoldMoments:
         return self.nothing.plus(groups[group] for groups in self.parts.values())
 
 
-def held_out_counts(panel: Panel, horizon: int, n_groups: int) -> tuple[NDArray[np.int64], bool]:
+def held_out_counts(memory: LinearMemory, panel: Panel, n_groups: int) -> tuple[NDArray[np.int64], bool]:
     """Number of held-out targets of each lead (horizon,), and whether any origin lacks one of its targets."""
-    counts, holes = np.zeros(horizon, dtype=np.int64), False
+    counts, holes = np.zeros(memory.horizon, dtype=np.int64), False
     cuts = Cuts.of(panel, n_groups)
     for series, part in grids(panel, ~np.isnan(panel.values)):
-        own, targets = cuts.of_series(series), Targets(part, horizon)
+        own, targets = cuts.of_series(series), Targets(part, memory.horizon, memory.longest_season)
         for start in range(0, part.times.size, _COUNTED_ROWS):
             stop = min(start + _COUNTED_ROWS, part.times.size)
             known = ~np.isnan(targets.after(start, stop))
@@ -228,7 +234,7 @@ def noise_weights(memory: LinearMemory, panel: Panel, leads: NDArray[np.int64]) 
 
 def choose(
     memory: LinearMemory,
-    shares: Sequence[Share],
+    share: Share,
     leads: NDArray[np.int64],
     pooled: bool,
     penalties: Sequence[Penalty] = PENALTIES,
@@ -238,10 +244,10 @@ def choose(
     The error is the product over `leads` of the squared error summed over folds and series.
     """
     # What is known ahead is left to the second round: each of its numbers costs as much as all the leads.
-    anchor, penalty = _best(memory.of_the_past(), shares, leads, pooled, penalties)
+    anchor, penalty = _best(memory.of_the_past(), share, leads, pooled, penalties)
     if memory.covariates.n_columns:
         tried = [penalty._replace(covariates=strength) for strength in COVARIATE_STRENGTHS]
-        anchor, penalty = _best(memory, shares, leads, pooled, tried)
+        anchor, penalty = _best(memory, share, leads, pooled, tried)
     return anchor, penalty
 
 
@@ -266,20 +272,19 @@ def shared_is_better(memory: LinearMemory, share: Share, leads: NDArray[np.int64
 
 def _best(
     memory: LinearMemory,
-    shares: Sequence[Share],
+    share: Share,
     leads: NDArray[np.int64],
     pooled: bool,
     penalties: Sequence[Penalty],
 ) -> tuple[int, Penalty]:
     """`choose`, of these `penalties`."""
     errors = np.zeros((len(penalties), memory.n_bases, leads.size))
-    for share in shares:
-        n_groups = 1 if pooled else len(share.weights)
-        counts = np.ones(1) if pooled else share.weights
-        moments = FoldMoments.of(memory, share, leads, n_groups)
-        for fold, group in product(range(1, len(FOLDS) + 1), range(n_groups)):
-            past, present = moments.before(fold, group), moments.inside(fold, group)
-            errors += counts[group] * _trials(memory, past, present, penalties)
+    n_groups = 1 if pooled else len(share.weights)
+    counts = np.ones(1) if pooled else share.weights
+    moments = FoldMoments.of(memory, share, leads, n_groups)
+    for fold, group in product(range(1, len(FOLDS) + 1), range(n_groups)):
+        past, present = moments.before(fold, group), moments.inside(fold, group)
+        errors += counts[group] * _trials(memory, past, present, penalties)
     total = np.log(errors).mean(-1)
     penalty, anchor = np.unravel_index(int(total.argmin()), total.shape)
     return int(anchor), penalties[int(penalty)]

@@ -42,10 +42,9 @@ from fracts.series import Panel, State
 UNTRIED = 0, Penalty(0.5, 0.0, 10.0)  # anchor and penalty where no held-out forecast tells
 _ROWS_A_FEATURE = 2  # observations of every series for each coefficient, to try its own
 _MOST_NUMBERS = 2**26  # in coefficients of their own
-_TRIED_NUMBERS = 2**20  # in the matrices of the series by which that is tried
-_TRIED_SERIES = 64  # by which penalties and anchors are weighed
+_TRIED = 64  # series by which that, and the penalties of own coefficients, are tried
 _MOST_PENALTIES, _SOLVED = 8, 1024  # in an average; in those of all series
-_CHOOSING_LEADS = 7  # by which penalty and anchor are chosen
+_CHOOSING_LEADS = 7  # by which penalties and anchors are weighed
 _LEADS_AT_ONCE = 32  # solved where each has a matrix of its own: of holes, of covariates
 _SHARE_NUMBERS = 2**25  # in the matrices of the series solved at once
 
@@ -79,6 +78,7 @@ class LinearPath:
     penalty: Penalty
     ids: tuple[Any, ...]  # of the series fitted
     counts: NDArray[np.int64]  # (groups,), values that each group learned from
+    weights: Array = field(default_factory=lambda: np.empty(0))  # (series,), what errors count; none: 1
 
     turned: Complex = field(init=False, repr=False)  # (groups, modes, horizon): leads are real parts
 
@@ -110,7 +110,9 @@ class LinearPath:
             groups = np.zeros(len(ids), dtype=np.int64)
         else:
             groups = np.array([group_of(name, self.ids) for name in ids])
-        return self.memory.empty(len(ids)) | {"group": groups}
+        known = dict(zip(self.ids, self.weights.tolist(), strict=False))
+        weight = np.array([known.get(name, 1.0) for name in ids])
+        return self.memory.empty(len(ids)) | {"group": groups, "weight": weight}
 
     def advance(self, state: State, panel: Panel) -> State:
         """State after the rows of `panel`."""
@@ -268,15 +270,12 @@ def is_pooled(pooled: str | bool, panel: Panel, memory: LinearMemory) -> bool:
         return True
     if len(panel.values) * size * memory.horizon * (1 + len(FOLDS)) > _MOST_NUMBERS:
         return True
-    counts, _ = held_out_counts(panel, memory.horizon, 1)
+    counts, _ = held_out_counts(memory, panel, 1)
     leads = _choosing_leads(counts)
     if not leads.size:
         return True
-    some = np.unique(np.linspace(0, len(panel.values) - 1, _TRIED_NUMBERS // size**2 + 2).astype(int))
-    sample = Panel(panel.values[some], panel.times, panel.covariates[some])
     with threadpool_limits(1, user_api="blas"):
-        share = Share(sample, noise_weights(memory, sample, leads))
-        return shared_is_better(memory.of_the_past(), share, leads)
+        return shared_is_better(memory.of_the_past(), _sample(panel, memory, leads), leads)
 
 
 def fit_linear(
@@ -294,7 +293,7 @@ def fit_linear(
     Warns (FitWarning) where the history is too short for a single held-out forecast.
     """
     n_groups, values = 1 if pooled else len(panel.values), (~np.isnan(panel.values)).sum(1)
-    counts, holes = held_out_counts(panel, memory.horizon, n_groups)
+    counts, holes = held_out_counts(memory, panel, n_groups)
     if not counts.any() and _moves(panel):
         warnings.warn(
             f"the longest history, of {values.max()} rows, holds no forecast of {memory.horizon} steps to "
@@ -306,11 +305,12 @@ def fit_linear(
     # A second thread gains nothing on matrices of this size, and waits long where the cores are busy.
     with threadpool_limits(1, user_api="blas"):
         tried = _choosing_leads(counts)
-        weights = noise_weights(memory, panel, tried)
-        shares = [Share(panel, weights)] if pooled else _shares(panel, memory, weights)
+        shares = [Share(panel, noise_weights(memory, panel, tried))] if pooled else _shares(panel, memory)
         if tried.size:
+            looked_at = shares[0] if pooled else _sample(panel, memory, tried)
             penalties = _of_strength(PENALTIES, strength)
-            mixture = _mixture(memory, shares, tried, counts, pooled, penalties, averaged)
+            n_groups = 1 if pooled else len(panel.values)
+            mixture = _mixture(memory, looked_at, tried, counts, n_groups, penalties, averaged)
         else:
             anchor, (penalty,) = UNTRIED[0], _of_strength([UNTRIED[1]], strength)
             mixture = Mixture.of_one(memory.leaning_on(anchor), penalty)
@@ -320,41 +320,32 @@ def fit_linear(
         solved = [_solve(mixture, share, batches, pooled) for share in shares]
         coefficients, held_out, errors = (np.concatenate(parts) for parts in zip(*solved, strict=True))
     seen = values.sum(keepdims=True) if pooled else values
-    return LinearPath(mixture.memory, coefficients, held_out, errors, mixture.best, tuple(ids), seen)
+    weights = np.concatenate([share.weights for share in shares])
+    return LinearPath(mixture.memory, coefficients, held_out, errors, mixture.best, tuple(ids), seen, weights)
 
 
 def _mixture(
     memory: LinearMemory,
-    shares: Sequence[Share],
+    share: Share,
     leads: NDArray[np.int64],
     counts: NDArray[np.int64],
-    pooled: bool,
+    n_groups: int,
     penalties: Sequence[Penalty],
     averaged: bool,
 ) -> Mixture:
     """What the path is to be the average of; beside covariates one anchor, which saw them."""
-    n_groups = 1 if pooled else sum(len(share.weights) for share in shares)
-    shares = shares if pooled else _some(shares)
+    pooled = n_groups == 1
     if not averaged:
-        anchor, penalty = choose(memory, shares, leads, pooled, penalties)
+        anchor, penalty = choose(memory, share, leads, pooled, penalties)
         return Mixture.of_one(memory.leaning_on(anchor), penalty)
     if memory.covariates.n_columns:
-        anchor, penalty = choose(memory, shares, leads, pooled, penalties)
+        anchor, penalty = choose(memory, share, leads, pooled, penalties)
         memory = memory.leaning_on(anchor)
         penalties = [p._replace(covariates=penalty.covariates) for p in penalties]
     if not memory.bank.frequencies.size:
         penalties = list(dict.fromkeys(p._replace(seasonal_decay=0.0) for p in penalties))
     most = int(np.clip(_SOLVED // n_groups, 2, _MOST_PENALTIES))
-    return mixed(memory.blending(), shares, leads, counts, pooled, penalties, most)
-
-
-def _some(shares: Sequence[Share]) -> list[Share]:
-    """A sample of the series of `shares`, evenly spread, to choose by."""
-    every = max(1, -(-sum(len(share.weights) for share in shares) // _TRIED_SERIES))
-    return [
-        Share(share.panel.of(np.arange(len(share.weights))[::every]), share.weights[::every])
-        for share in shares
-    ]
+    return mixed(memory.blending(), share, leads, counts, pooled, penalties, most)
 
 
 def _choosing_leads(counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -392,16 +383,30 @@ def _moves(panel: Panel) -> bool:
     return bool((np.nanmax(panel.values, axis=1) > np.nanmin(panel.values, axis=1)).any())
 
 
-def _shares(panel: Panel, memory: LinearMemory, weights: Array) -> list[Share]:
+def _shares(panel: Panel, memory: LinearMemory) -> list[Share]:
     """The series, as many at once as there is room for matrices of their own."""
+    n_shares = min(-(-len(panel.values) * _numbers(memory) // _SHARE_NUMBERS), len(panel.values))
+    parts = np.array_split(np.arange(len(panel.values)), n_shares)
+    return [Share(_some(panel, part), np.ones(part.size)) for part in parts]
+
+
+def _sample(panel: Panel, memory: LinearMemory, leads: NDArray[np.int64]) -> Share:
+    """Evenly spread series, as many as there is room for matrices of their own, and at most a fixed number."""
+    most = max(1, min(_TRIED, _SHARE_NUMBERS // _numbers(memory)))
+    some = np.unique(np.linspace(0, len(panel.values) - 1, min(most, len(panel.values))).astype(np.int64))
+    part = _some(panel, some)
+    return Share(part, noise_weights(memory, part, leads))
+
+
+def _some(panel: Panel, series: NDArray[np.int64]) -> Panel:
+    return Panel(panel.values[series], panel.times, panel.covariates[series])
+
+
+def _numbers(memory: LinearMemory) -> int:
+    """In the matrices of a series, about."""
     beside = memory.covariates.n_known + len(memory.anchors)
     tied = len(memory.anchors) * _CHOOSING_LEADS * beside * (memory.n_features + beside)
-    size = (memory.n_features**2 + tied) * 2 * (len(FOLDS) + 1)
-    n_shares = min(-(-len(panel.values) * size // _SHARE_NUMBERS), len(panel.values))
-    parts = np.array_split(np.arange(len(panel.values)), n_shares)
-    return [
-        Share(Panel(panel.values[part], panel.times, panel.covariates[part]), weights[part]) for part in parts
-    ]
+    return int((memory.n_features**2 + tied) * 2 * (len(FOLDS) + 1))
 
 
 def _solve(

@@ -74,6 +74,11 @@ class LinearMemory:
         return self.covariates.n_known + len(self.anchors) - self.n_bases
 
     @property
+    def longest_season(self) -> int:
+        """Steps until every anchor has seen a season."""
+        return max(anchor.season_length if anchor else 1 for anchor in self.anchors)
+
+    @property
     def n_features(self) -> int:
         """Numbers read of the past of a series, those of its covariates among them."""
         return self.bank.feature_tau.size + self.covariates.n_features

@@ -119,7 +119,7 @@ class Recursion:
         groups, size, horizon = path.coefficients.shape
         factors = np.zeros((groups, horizon, size + 1, size + 1))
         started = cls(1.0, factors, Recent.none(len(panel.values), path))
-        fit = np.arange(panel.times.size) >= rows_unfit(panel.values)[:, None]
+        fit = np.arange(panel.times.size) >= rows_unfit(panel, path.memory.longest_season)[:, None]
         return replace(started._after(path, path.empty(path.ids), panel, fit), forgetting=forgetting)
 
     def after(self, path: LinearPath, state: State, panel: Panel) -> "Recursion":
@@ -147,6 +147,7 @@ class Recursion:
 
     def _after(self, path: LinearPath, state: State, panel: Panel, fit: NDArray[np.bool_]) -> "Recursion":
         group, factors, recent = state["group"], self.factors.copy(), self.recent
+        counted = state.get("weight", np.ones(len(group)))  # older files have none
         if len(recent.values) != len(panel.values) or not recent.times.size:
             recent = Recent.none(len(panel.values), path)
         for walk in path.memory.walk(state, panel):
@@ -160,8 +161,9 @@ class Recursion:
             ahead = recent.known[each, rows] - recent.seen
             for one in range(len(factors)):
                 at = np.flatnonzero(group == one) if len(factors) > 1 else np.arange(len(group))
-                lessons = recent.features[at], ahead[at], targets[at], rows[at], taught[at]
-                self._learn(factors[one], *lessons)
+                root = np.sqrt(counted[at])[:, None, None]
+                lessons = root * recent.features[at], root[..., None] * ahead[at], root * targets[at]
+                self._learn(factors[one], *lessons, rows[at], taught[at])
             recent = recent.since(recent.times[-1] - path.memory.horizon - 0.5)
         return replace(self, factors=factors, recent=recent)
 

@@ -180,12 +180,15 @@ class Moments:
 
     def squared_error(self, coefficients: Array) -> Array:
         """Summed squared error of forecasting these origins with `coefficients`: (anchors, leads)."""
-        fitted, n = np.empty((len(coefficients), self.count.size)), len(self.gram)
-        for lead in range(self.count.size):
-            b, g = coefficients[:, :n, lead], coefficients[:, n:, lead, None]
-            fitted[:, lead] = ((b @ self._gram_of(lead)) * b).sum(1)
-            both = 2 * b[:, None] @ self.tie[:, lead] + g.swapaxes(1, 2) @ self.own[:, lead]
-            fitted[:, lead] += (both @ g)[:, 0, 0]
+        n = len(self.gram)
+        own, beside = coefficients[:, :n], coefficients[:, n:].swapaxes(1, 2)  # (anchors, leads, ahead)
+        of_grams = self.gram @ own
+        for lead, gram in self.missing.items():
+            of_grams[..., lead] -= own[..., lead] @ gram
+        fitted = (own * of_grams).sum(1)
+        if beside.shape[-1]:
+            tied = own.swapaxes(1, 2)[..., None, :] @ self.tie  # (anchors, leads, 1, ahead)
+            fitted += ((2 * tied + beside[..., None, :] @ self.own) @ beside[..., None])[..., 0, 0]
         error: Array = self.square - 2 * (coefficients * self.cross).sum(1) + fitted
         return error
 

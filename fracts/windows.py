@@ -67,7 +67,7 @@ class Rest:
         """
         reading = path.held_out_readings(panel)
         u = (panel.values - reading.centre) / reading.scale
-        wanted = known_targets(panel, path.memory.horizon)
+        wanted = known_targets(panel, path.memory.horizon, path.memory.longest_season)
         rest = (wanted - reading.centre[..., None]) / reading.scale[..., None] - reading.leads
         row, found = panel.rows_ahead(path.memory.horizon)
         return cls(

@@ -62,7 +62,8 @@ def written_out(path, whole, n_history, forgetting, group=None, penalty=None):
                 target = (whole.values[series, near[0]] - centre[series, origin]) / scale[series, origin]
                 target = np.clip(target, -10, 10) - np.clip(anchors[series, origin, lead - 1], -10, 10)
                 told = np.append(features[series, origin], ahead[series, origin, lead - 1])
-                lessons.append((near[0], told, target))
+                root = np.sqrt(path.weights[series])
+                lessons.append((near[0], root * told, root * target))
         rows = np.array([row for row, _, _ in lessons])
         later = np.unique(rows[rows >= n_history])
         younger = np.array([(later > max(row, n_history - 1)).sum() for row in rows])
@@ -118,7 +119,7 @@ def test_covariates_known_in_advance_are_learned_on_as_well():
         recursion, state = recursion.after(path, state, piece), path.advance(state, piece)
     found = recursion.relearned(path).coefficients[0]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * np.abs(expected).max())
-    assert np.abs(found[-1]).min() > 0.5  # 2 in units of the spread of the series
+    assert np.abs(found[memory.n_features]).min() > 0.5  # 2 in units of the spread of the series
 
 
 def test_series_that_end_at_different_stamps_do_not_learn_on(two_series):
@@ -201,7 +202,7 @@ def test_the_penalty_is_never_forgotten():
     state = path.advance(path.empty([0]), history)
     found = Recursion.begin(path, history, 0.5).after(path, state, later).relearned(path).coefficients
     assert np.abs(found).max() < 10 * np.abs(path.coefficients).max()
-    path = replace(path, penalty=Penalty(0.5, 0.0, 1e9))
+    path = replace(path, penalty=Penalty(0.5, 0.0, 1e9, blend=1e9))
     assert np.abs(Recursion.begin(path, history, 0.5).relearned(path).coefficients).max() < 1e-5
 
 

@@ -55,8 +55,9 @@ class Targets:
     """The next values after the rows of a panel that a forecast may be learned from.
 
     None after a row without a value, so that leaving it out is the same, where too few values, or only equal
-    ones, stand behind the scale, and before the anchors have seen a whole `season`. A series of long history spares its last horizon: leads that end early
-    would each need a factorisation of their own, for a handful of origins.
+    ones, stand behind the scale, and before the anchors have seen a whole `season`. A series of long history
+    spares its last horizon: leads that end early would each need a factorisation of their own, for a handful
+    of origins.
     """
 
     def __init__(self, panel: Panel, horizon: int, season: int = 1) -> None:
@@ -229,7 +230,7 @@ def noise_weights(memory: LinearMemory, panel: Panel, leads: NDArray[np.int64]) 
     noise[seen] = square[:, seen].min(0) / count[seen]
     usual = np.nanmedian(noise)
     weights: Array = 1 / np.clip(np.where(seen, noise, usual), usual / _FARTHEST**2, None)
-    return weights / weights.mean()
+    return np.asarray(weights / weights.mean())
 
 
 def choose(

@@ -251,7 +251,7 @@ class LinearPath:
         if leant_on:
             first = pd.DataFrame(leant_on)
             tables = [
-                pd.concat([first.assign(series=t["series"][0], weight=row[first["at"]]), t])
+                pd.concat([first.assign(series=t["series"].iloc[: len(first)], weight=row[first["at"]]), t])
                 for t, row in zip(tables, weights_of, strict=True)
             ]
         return pd.concat(tables, ignore_index=True)[["series", "period", "timescale", "weight"]]
@@ -391,7 +391,7 @@ def _shares(panel: Panel, memory: LinearMemory) -> list[Share]:
 
 
 def _sample(panel: Panel, memory: LinearMemory, leads: NDArray[np.int64]) -> Share:
-    """Evenly spread series, as many as there is room for matrices of their own, and at most a fixed number."""
+    """Evenly spread series, as many as there is room for matrices of their own, at most a fixed number."""
     most = max(1, min(_TRIED, _SHARE_NUMBERS // _numbers(memory)))
     some = np.unique(np.linspace(0, len(panel.values) - 1, min(most, len(panel.values))).astype(np.int64))
     part = _some(panel, some)

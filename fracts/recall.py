@@ -107,11 +107,11 @@ class LinearMemory:
         """The same memory with one of its anchors alone."""
         return replace(self, anchors=(self.anchors[anchor],), covariates=self.covariates.leaning_on(anchor))
 
-    def blending(self) -> "LinearMemory":
-        """The same memory leaning on its first anchor, with the others beside it, where there are several."""
-        if len(self.anchors) == 1:
-            return self
-        return replace(self, blended=True, covariates=self.covariates.leaning_on(0))
+    def blending(self, anchor: int = 0) -> "LinearMemory":
+        """The same memory leaning on one of its anchors, with the others beside it, where there are any."""
+        others = [a for i, a in enumerate(self.anchors) if a and i != anchor]
+        alone = self.leaning_on(anchor)
+        return replace(alone, anchors=(*alone.anchors, *others), blended=True) if others else alone
 
     def empty(self, n_series: int) -> State:
         """State before any row."""

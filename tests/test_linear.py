@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from fracts.cuts import FOLDS, Cuts
 from fracts.folds import (
-    BLENDS,
     PENALTIES,
-    STRENGTHS,
     FoldMoments,
     Share,
     Targets,
@@ -150,42 +148,25 @@ def test_the_moments_of_a_fold_are_of_the_origins_inside_it():
 
 
 def test_the_choice_is_the_best_of_all_tried_on_the_origins_themselves():
-    """Every penalty and anchor fitted and tried row by row, then every blend with the other anchors."""
+    """Every penalty and anchor fitted and tried row by row."""
     p = panel(seed=1, rows=200, n_series=1)
     remembered, leads = memory(p), np.array([0, 3])
-    anchors = range(len(remembered.anchors))
-    alone = {
-        (penalty, anchor): tried_by_rows(remembered, p, leads, penalty, anchor)
-        for penalty in PENALTIES
-        for anchor in anchors
-    }
-    penalty, anchor = min(alone, key=alone.get)
-    blend = remembered.blending(anchor)
-    beside = {
-        tried: tried_by_rows(blend, p, leads, tried, 0)
-        for tried in (penalty._replace(strength=s, blend=b) for s in STRENGTHS for b in BLENDS)
-    }
-    best = min(beside, key=beside.get)
-    assert min(beside.values()) < min(alone.values())
-    chosen = choose(remembered, alike(p), leads, True)
-    assert chosen.penalty == best and chosen.memory.anchors == blend.anchors and chosen.memory.blended
-    assert chosen.error == pytest.approx(np.log(beside[best]) / 2)
-
-
-def tried_by_rows(remembered, p, leads, penalty, anchor):
-    """Product over leads of the squared error summed over folds."""
     parts = list(origins(remembered, p, leads, 1))
-    root = np.diag(np.sqrt(remembered.penalty(penalty)))
-    error = 1.0
-    for lead in range(len(leads)):
-        square = 0.0
-        for fold in range(1, len(FOLDS) + 1):
-            x, y = rows(part for part in parts if part.last_fold < fold)(anchor, lead)
-            b = np.linalg.lstsq(np.vstack([x, root]), np.append(y, np.zeros(len(root))), rcond=None)[0]
-            x, y = rows(part for part in parts if part.fold == fold)(anchor, lead)
-            square += ((y - x @ b) ** 2).sum()
-        error *= square
-    return error
+    error = np.ones((len(PENALTIES), len(remembered.anchors)))
+    for i, penalty in enumerate(PENALTIES):
+        root = np.diag(np.sqrt(penalty.of(remembered.bank)))
+        for anchor in range(len(remembered.anchors)):
+            for lead in (0, 1):
+                square = 0.0
+                for fold in range(1, len(FOLDS) + 1):
+                    x, y = rows(part for part in parts if part.last_fold < fold)(anchor, lead)
+                    stacked = np.append(y, np.zeros(len(root)))
+                    b = np.linalg.lstsq(np.vstack([x, root]), stacked, rcond=None)[0]
+                    x, y = rows(part for part in parts if part.fold == fold)(anchor, lead)
+                    square += ((y - x @ b) ** 2).sum()
+                error[i, anchor] *= square
+    penalty, anchor = np.unravel_index(error.argmin(), error.shape)
+    assert choose(remembered, alike(p), leads, True) == (anchor, PENALTIES[penalty])
 
 
 def test_a_series_counts_by_what_its_best_anchor_leaves():
@@ -214,7 +195,7 @@ def rows(parts):
 
 def test_coefficients_are_the_ridge_on_all_origins_and_quantiles_those_of_the_held_out_errors():
     p = panel(seed=2)
-    path = fit_linear(p, memory(p), ("a", "b"), pooled=True)
+    path = fit_linear(p, memory(p), ("a", "b"), pooled=True, averaged=False)
     assert path.coefficients.shape == (1, path.memory.n_features + path.memory.n_ahead, H)
     reading = path.held_out_readings(p)
     truth = (known_targets(p, H) - reading.centre[..., None]) / reading.scale[..., None]
@@ -306,7 +287,9 @@ def test_leads_solved_in_batches_are_those_solved_at_once(monkeypatch):
 def test_series_solved_in_shares_are_those_solved_at_once(monkeypatch):
     p = panel(seed=6, n_series=3)
     whole = fit_linear(p, memory(p), ("a", "b", "c"), pooled=False)
-    monkeypatch.setattr("fracts.linear._shares", lambda q, _: [alike(Panel(row[None], q.times)) for row in q.values])
+    monkeypatch.setattr(
+        "fracts.linear._shares", lambda q, _: [alike(Panel(row[None], q.times)) for row in q.values]
+    )
     shared = fit_linear(p, memory(p), ("a", "b", "c"), pooled=False)
     assert whole.coefficients.shape[0] == 3 and shared.penalty == whole.penalty
     np.testing.assert_allclose(shared.coefficients, whole.coefficients, atol=1e-12)

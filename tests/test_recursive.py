@@ -37,7 +37,7 @@ def panel(seed=0, n_series=1, holes=0.1, gaps=False, rows=220):
 
 def path_of(history, pooled=True, n_modes=6, longest=1000.0):
     memory = linear_memory(history, HORIZON, n_modes, (1.0, longest), (7,))
-    return fit_linear(history, memory, tuple(range(len(history.values))), pooled=pooled)
+    return fit_linear(history, memory, tuple(range(len(history.values))), pooled=pooled, averaged=False)
 
 
 def written_out(path, whole, n_history, forgetting, group=None, penalty=None):
@@ -111,7 +111,7 @@ def test_covariates_known_in_advance_are_learned_on_as_well():
     whole = Panel(moved, whole.times, draws)
     history, later = whole.part(0, HISTORY), whole.part(HISTORY, 10_000)
     memory = linear_memory(history, HORIZON, 6, (1.0, 1000.0), (7,), n_known=1)
-    path = fit_linear(history, memory, (0,), pooled=True)
+    path = fit_linear(history, memory, (0,), pooled=True, averaged=False)
     recursion, state = Recursion.begin(path, history, 0.99), path.advance(path.empty([0]), history)
     expected = written_out(path, whole, HISTORY, 0.99)
     for start in range(0, later.times.size, 30):  # in pieces: an origin waits for its covariates too

@@ -9,8 +9,8 @@ from sklearn.exceptions import NotFittedError
 
 from fracts import FracForecaster, FracRidge
 from fracts.anchor import SeasonSlots
+from fracts.averaging import Mixture
 from fracts.datasets import arfima_predictor, make_arfima
-from fracts.folds import Choice
 from fracts.heads import PARTS
 from fracts.memory import local_whittle
 from fracts.projection import fractional_weights, nearest_exponent
@@ -53,11 +53,15 @@ def test_the_kernel_is_the_derivative_of_the_forecast_at_short_and_at_long_lags(
 @pytest.mark.parametrize("anchor", [None, SeasonSlots(1), SeasonSlots(7), SeasonSlots(7, 5.0)], ids=str)
 def test_the_kernel_is_the_derivative_of_the_forecast_whatever_the_anchor(monkeypatch, anchor, blended):
     def leaning(memory, *rest):
-        at = memory.anchors.index(anchor)
-        chosen = memory.blending(at) if blended else memory.leaning_on(at)
-        return Choice(chosen, Penalty(0.5, 0.0, 1.0), 0.0)
+        at, penalty = memory.anchors.index(anchor), Penalty(0.5, 0.0, 1.0)
+        if not blended:
+            return Mixture.of_one(memory.leaning_on(at), penalty)
+        chosen = memory.blending(at)
+        weights = np.zeros((1, 2 * (1 + chosen.n_ahead), chosen.horizon))
+        weights[:, 1] = 1.0
+        return Mixture(chosen, [penalty], weights)
 
-    monkeypatch.setattr("fracts.linear.choose", leaning)
+    monkeypatch.setattr("fracts.linear._mixture", leaning)
     y = weekly()
     model = FracRidge(9, season_lengths=7).fit(y)
     for lead in (1, 7, 9):

@@ -1,7 +1,7 @@
 """How accurate are FracRidge and FracForecaster where figures of others are public?
 
-    FRACTS_DATA=folder python tests/benchmarks/accuracy.py --data NAME [--models NAME ...] [--seeds 3]
-        [--device auto] [--validation] [--out FOLDER] [--no-record]
+    FRACTS_DATA=folder python tests/benchmarks/accuracy.py --data NAME [--models NAME ...] [--horizons H ...]
+        [--seeds 3] [--device auto] [--validation] [--out FOLDER] [--no-record]
 
 Every model is told the horizon and the lengths of the seasons, and to choose its scale itself
 (`transform="auto"`); nothing else is set by hand for a data set. `--validation` scores on what lies before
@@ -12,6 +12,7 @@ given), a row a figure. Memory is the peak of the process.
 import argparse
 import resource
 import time
+from dataclasses import replace
 
 from accuracy_data import TASKS
 from accuracy_protocols import PROTOCOLS
@@ -60,6 +61,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", choices=TASKS, required=True)
     parser.add_argument("--models", nargs="+", default=DEFAULT)
+    parser.add_argument("--horizons", nargs="+", type=int)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--validation", action="store_true")
@@ -67,7 +69,9 @@ def main():
     parser.add_argument("--no-record", action="store_true")
     asked = parser.parse_args()
     task, part = TASKS[asked.data], "validation" if asked.validation else "test"
-    rows, columns = [], []
+    if asked.horizons:
+        task = replace(task, horizons=tuple(asked.horizons))
+    columns = []
     for name in asked.models:
         for seed in range(asked.seeds if name in RANDOM else 1):
             figures, seconds, peak = run(task, models(asked.device, seed)[name], part)
@@ -82,12 +86,12 @@ def main():
             )
             what = {"data": asked.data, "part": part, "model": name, "seed": seed}
             cost = {"seconds": round(seconds, 2), "peak_mb": round(peak)}
-            rows += [what | {"figure": c, "value": round(float(v), 5)} | cost for c, v in figures.items()]
+            rows = [what | {"figure": c, "value": round(float(v), 5)} | cost for c, v in figures.items()]
+            record("accuracy", rows, asked.out)
     if part == "test":
         for name, figures in task.published.items():
             line(f"{name} (published)", figures, columns)
         line("asked of ours", task.asked, columns)
-    record("accuracy", rows, asked.out)
 
 
 if __name__ == "__main__":

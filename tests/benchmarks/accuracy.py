@@ -1,0 +1,95 @@
+"""How accurate are FracRidge and FracForecaster where figures of others are public?
+
+    FRACTS_DATA=folder python tests/benchmarks/accuracy.py --data NAME [--models NAME ...] [--seeds 3]
+        [--device auto] [--validation] [--out FOLDER] [--no-record]
+
+Every model is told the horizon and the lengths of the seasons, and to choose its scale itself
+(`transform=transform`); nothing else is set by hand for a data set. `--validation` scores on what lies before
+the test part; by it defaults are chosen. Rows are appended to `accuracy.csv` in `--out` (`results` unless
+given), a row a figure. Memory is the peak of the process.
+"""
+
+import argparse
+import resource
+import time
+
+from accuracy_data import TASKS
+from accuracy_protocols import PROTOCOLS
+from record import RESULTS, record
+
+from fracts import FracForecaster, FracRidge
+
+
+def models(device, seed, transform=None):
+    """Functions of a horizon and season lengths, by name."""
+
+    def ridge(h, seasons, **options):
+        return FracRidge(h, season_lengths=seasons, transform=transform, **options)
+
+    def network(h, seasons, **options):
+        return FracForecaster(
+            h, season_lengths=seasons, transform=transform, device=device, random_state=seed, **options
+        )
+
+    return {
+        "FracRidge": ridge,
+        "FracForecaster": network,
+        "FracForecaster, linear path": lambda h, seasons: network(h, seasons, n_layers=0),
+        "FracRidge, return of the day": lambda h, seasons: ridge(h, seasons, past_only=(0,)),
+    }
+
+
+DEFAULT = ["FracRidge", "FracForecaster", "FracForecaster, linear path"]
+RANDOM = {"FracForecaster"}  # whose rows differ from seed to seed
+
+
+def run(task, make, part):
+    """Figures, seconds and MB."""
+    start = time.perf_counter()
+    figures = PROTOCOLS[task.kind](task, make, part)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return figures, time.perf_counter() - start, peak
+
+
+def line(name, figures, columns, told=""):
+    cells = " ".join(f"{figures[c]:>9.4f}" if c in figures else f"{'':>9}" for c in columns)
+    print(f"{name:<34} {cells} {told}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", choices=TASKS, required=True)
+    parser.add_argument("--models", nargs="+", default=DEFAULT)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--transform", help="of all models; recorded beside their names")
+    parser.add_argument("--validation", action="store_true")
+    parser.add_argument("--out", type=type(RESULTS), default=RESULTS)
+    parser.add_argument("--no-record", action="store_true")
+    asked = parser.parse_args()
+    task, part = TASKS[asked.data], "validation" if asked.validation else "test"
+    rows, columns = [], []
+    for name in asked.models:
+        for seed in range(asked.seeds if name in RANDOM else 1):
+            figures, seconds, peak = run(task, models(asked.device, seed, asked.transform)[name], part)
+            if not columns:
+                columns = list(figures)
+                print(f"{asked.data}, {part:<{33 - len(asked.data)}}" + "".join(f"{c:>10}" for c in columns))
+            line(
+                f"{name}, seed {seed}" if name in RANDOM else name,
+                figures,
+                columns,
+                f"{seconds:.1f} s, {peak:.0f} MB",
+            )
+            what = {"data": asked.data, "part": part, "model": name if asked.transform is None else f"{name}, {asked.transform}", "seed": seed}
+            cost = {"seconds": round(seconds, 2), "peak_mb": round(peak)}
+            rows += [what | {"figure": c, "value": round(float(v), 5)} | cost for c, v in figures.items()]
+    if part == "test":
+        for name, figures in task.published.items():
+            line(f"{name} (published)", figures, columns)
+        line("asked of ours", task.asked, columns)
+    record("accuracy", rows, asked.out)
+
+
+if __name__ == "__main__":
+    main()

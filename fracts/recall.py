@@ -38,7 +38,9 @@ class Walk(NamedTuple):
     rows: slice
     features: Array  # (series, rows, features)
     anchors: Array  # (anchors, series, rows, horizon), one where they are blended
-    ahead: Array  # (anchors, series, rows, horizon, ahead), covariates less what each anchor saw of them, then
+    ahead: (
+        Array  # (anchors, series, rows, horizon, ahead), covariates less what each anchor saw of them, then
+    )
     # the other anchors less the first one, where they are blended
     centre: Array  # (series, rows)
     scale: Array  # (series, rows)

@@ -1,10 +1,10 @@
 """How accurate are FracRidge and FracForecaster where figures of others are public?
 
     FRACTS_DATA=folder python tests/benchmarks/accuracy.py --data NAME [--models NAME ...] [--seeds 3]
-        [--device auto] [--validation] [--out FOLDER] [--no-record]
+        [--device auto] [--transform log] [--validation] [--out FOLDER] [--no-record]
 
-Every model is told the horizon and the lengths of the seasons, and to choose its scale itself
-(`transform=transform`); nothing else is set by hand for a data set. `--validation` scores on what lies before
+Every model is told the horizon and the lengths of the seasons, and works on the scale of `--transform` where
+one is given; nothing else is set by hand for a data set. `--validation` scores on what lies before
 the test part; by it defaults are chosen. Rows are appended to `accuracy.csv` in `--out` (`results` unless
 given), a row a figure. Memory is the peak of the process.
 """
@@ -81,7 +81,8 @@ def main():
                 columns,
                 f"{seconds:.1f} s, {peak:.0f} MB",
             )
-            what = {"data": asked.data, "part": part, "model": name if asked.transform is None else f"{name}, {asked.transform}", "seed": seed}
+            told = name if asked.transform is None else f"{name}, {asked.transform}"
+            what = {"data": asked.data, "part": part, "model": told, "seed": seed}
             cost = {"seconds": round(seconds, 2), "peak_mb": round(peak)}
             rows += [what | {"figure": c, "value": round(float(v), 5)} | cost for c, v in figures.items()]
     if part == "test":

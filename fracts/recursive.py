@@ -31,8 +31,8 @@ _BLOCK = 32  # columns that are rotated at once
 class Recent:
     """Rows of the last horizon, origins whose later targets are still to come; `fit` are those to learn from.
 
-    known: the covariates known in advance, at these rows, and 0 for blended anchors.  seen: what the anchor of
-    the series saw of them, and how far it lies from the others.
+    known: the covariates known in advance, at these rows, and 0 for blended anchors.  seen: what the anchor
+    of the series saw of them, and how far it lies from the others.
     """
 
     times: Array  # (rows,)

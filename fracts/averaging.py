@@ -97,14 +97,13 @@ def _errors(
 ) -> Array:
     """Squared errors (penalties, answers, leads) on held-out time, summed over folds and series."""
     leanings, n_groups = _leanings(memory), 1 if pooled else len(share.weights)
-    each = np.ones(1) if pooled else share.weights
     moments = FoldMoments.of(memory, share, leads, n_groups)
     errors = []
     for fold, group in product(range(1, len(FOLDS) + 1), range(n_groups)):
         past, present = moments.before(fold, group), moments.inside(fold, group)
         learned = (past.solve(memory.penalty(penalty), leanings) for penalty in penalties)
         tried = np.array([present.squared_error(coefficients) for coefficients in learned])
-        errors.append(each[group] * floored(tried, present))
+        errors.append(floored(tried, present))
     total: Array = np.sum(errors, axis=0)
     return total
 

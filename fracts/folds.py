@@ -162,15 +162,13 @@ class FoldMoments:
         *,
         common: bool = False,
     ) -> "FoldMoments":
-        """One pass over `share`; series that share coefficients count by their weights.
+        """One pass over `share`; series count by their weights.
 
         common: cut all series at the same times, also where each is a group.
         """
         n_bases, n_ahead = memory.n_bases, memory.n_ahead
         shape = memory.n_features, n_bases, leads.size, n_ahead
-        roots = (
-            np.sqrt(share.weights)[:, None, None] if n_groups == 1 else np.ones((len(share.weights), 1, 1))
-        )
+        roots = np.sqrt(share.weights)[:, None, None]
         parts: dict[tuple[int, int], list[Moments]] = {}
         for part in origins(memory, share.panel, leads, 1 if common else n_groups):
             key = part.fold, part.last_fold
@@ -214,7 +212,8 @@ def held_out_counts(memory: LinearMemory, panel: Panel, n_groups: int) -> tuple[
 def noise_weights(memory: LinearMemory, panel: Panel, leads: NDArray[np.int64]) -> Array:
     """What an error of each series counts (series,): 1 over the mean square of what its best anchor leaves.
 
-    So a series that is hard to tell does not rule those that are not. The mean weight is 1.
+    So a series that is hard to tell does not rule those that are not, and a penalty is in units of the noise
+    of each. The geometric mean of the weights is 1.
     """
     anchors, n_series = memory.of_the_past().of_anchors(), len(panel.values)
     if n_series == 1:
@@ -230,7 +229,7 @@ def noise_weights(memory: LinearMemory, panel: Panel, leads: NDArray[np.int64]) 
     noise[seen] = square[:, seen].min(0) / count[seen]
     usual = np.nanmedian(noise)
     weights: Array = 1 / np.clip(np.where(seen, noise, usual), usual / _FARTHEST**2, None)
-    return np.asarray(weights / weights.mean())
+    return np.asarray(weights / np.exp(np.log(weights).mean()))
 
 
 def choose(
@@ -262,12 +261,12 @@ def shared_is_better(memory: LinearMemory, share: Share, leads: NDArray[np.int64
     own, shared = np.zeros((2, len(PENALTIES), memory.n_bases, leads.size))
     for fold in folds:
         past = [moments.before(fold, g) for g in groups]
-        together = Moments.weighted(past, share.weights)
+        together = past[0].plus(past[1:])
         taught = [together.solve(memory.penalty(penalty)) for penalty in PENALTIES]
-        for g, weight in zip(groups, share.weights, strict=True):
+        for g in groups:
             present = moments.inside(fold, g)
-            own += weight * _trials(memory, past[g], present, PENALTIES)
-            shared += weight * np.array([present.squared_error(b) for b in taught])
+            own += _trials(memory, past[g], present, PENALTIES)
+            shared += np.array([present.squared_error(b) for b in taught])
     return bool(np.log(shared).mean(-1).min() <= np.log(own).mean(-1).min())
 
 
@@ -281,11 +280,10 @@ def _best(
     """`choose`, of these `penalties`."""
     errors = np.zeros((len(penalties), memory.n_bases, leads.size))
     n_groups = 1 if pooled else len(share.weights)
-    counts = np.ones(1) if pooled else share.weights
     moments = FoldMoments.of(memory, share, leads, n_groups)
     for fold, group in product(range(1, len(FOLDS) + 1), range(n_groups)):
         past, present = moments.before(fold, group), moments.inside(fold, group)
-        errors += counts[group] * _trials(memory, past, present, penalties)
+        errors += _trials(memory, past, present, penalties)
     total = np.log(errors).mean(-1)
     penalty, anchor = np.unravel_index(int(total.argmin()), total.shape)
     return int(anchor), penalties[int(penalty)]

@@ -275,7 +275,8 @@ def is_pooled(pooled: str | bool, panel: Panel, memory: LinearMemory) -> bool:
     if not leads.size:
         return True
     with threadpool_limits(1, user_api="blas"):
-        return shared_is_better(memory.of_the_past(), _sample(panel, memory, leads), leads)
+        whole = Share(panel, noise_weights(memory, panel, leads))
+        return shared_is_better(memory.of_the_past(), _sample(whole, memory), leads)
 
 
 def fit_linear(
@@ -305,9 +306,10 @@ def fit_linear(
     # A second thread gains nothing on matrices of this size, and waits long where the cores are busy.
     with threadpool_limits(1, user_api="blas"):
         tried = _choosing_leads(counts)
-        shares = [Share(panel, noise_weights(memory, panel, tried))] if pooled else _shares(panel, memory)
+        whole = Share(panel, noise_weights(memory, panel, tried))
+        shares = [whole] if pooled else _shares(whole, memory)
         if tried.size:
-            looked_at = shares[0] if pooled else _sample(panel, memory, tried)
+            looked_at = whole if pooled else _sample(whole, memory)
             penalties = _of_strength(PENALTIES, strength)
             n_groups = 1 if pooled else len(panel.values)
             mixture = _mixture(memory, looked_at, tried, counts, n_groups, penalties, averaged)
@@ -320,7 +322,7 @@ def fit_linear(
         solved = [_solve(mixture, share, batches, pooled) for share in shares]
         coefficients, held_out, errors = (np.concatenate(parts) for parts in zip(*solved, strict=True))
     seen = values.sum(keepdims=True) if pooled else values
-    weights = np.concatenate([share.weights for share in shares])
+    weights = whole.weights
     return LinearPath(mixture.memory, coefficients, held_out, errors, mixture.best, tuple(ids), seen, weights)
 
 
@@ -383,23 +385,24 @@ def _moves(panel: Panel) -> bool:
     return bool((np.nanmax(panel.values, axis=1) > np.nanmin(panel.values, axis=1)).any())
 
 
-def _shares(panel: Panel, memory: LinearMemory) -> list[Share]:
+def _shares(whole: Share, memory: LinearMemory) -> list[Share]:
     """The series, as many at once as there is room for matrices of their own."""
-    n_shares = min(-(-len(panel.values) * _numbers(memory) // _SHARE_NUMBERS), len(panel.values))
-    parts = np.array_split(np.arange(len(panel.values)), n_shares)
-    return [Share(_some(panel, part), np.ones(part.size)) for part in parts]
+    n_series = len(whole.weights)
+    n_shares = min(-(-n_series * _numbers(memory) // _SHARE_NUMBERS), n_series)
+    return [_some(whole, part) for part in np.array_split(np.arange(n_series), n_shares)]
 
 
-def _sample(panel: Panel, memory: LinearMemory, leads: NDArray[np.int64]) -> Share:
+def _sample(whole: Share, memory: LinearMemory) -> Share:
     """Evenly spread series, as many as there is room for matrices of their own, at most a fixed number."""
-    most = max(1, min(_TRIED, _SHARE_NUMBERS // _numbers(memory)))
-    some = np.unique(np.linspace(0, len(panel.values) - 1, min(most, len(panel.values))).astype(np.int64))
-    part = _some(panel, some)
-    return Share(part, noise_weights(memory, part, leads))
+    n_series = len(whole.weights)
+    most = max(1, min(_TRIED, _SHARE_NUMBERS // _numbers(memory), n_series))
+    return _some(whole, np.unique(np.linspace(0, n_series - 1, most).astype(np.int64)))
 
 
-def _some(panel: Panel, series: NDArray[np.int64]) -> Panel:
-    return Panel(panel.values[series], panel.times, panel.covariates[series])
+def _some(whole: Share, series: NDArray[np.int64]) -> Share:
+    panel = whole.panel
+    part = Panel(panel.values[series], panel.times, panel.covariates[series])
+    return Share(part, whole.weights[series])
 
 
 def _numbers(memory: LinearMemory) -> int:

@@ -7,7 +7,7 @@ anchor, and every lead. Covariates known in advance differ from lead to lead; th
 for after the features that all leads share, by the complement of Schur.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
@@ -134,19 +134,6 @@ class Moments:
             whole.count += part.count
             for lead, gram in part.missing.items():
                 whole.missing[lead] = whole.missing.get(lead, 0.0) + gram
-        return whole
-
-    @classmethod
-    def weighted(cls, parts: Sequence[Self], weights: Array) -> Self:
-        """The origins of `parts`, each counted by its weight."""
-        whole = parts[0].plus([])
-        for name in ("gram", "tie", "own", "cross", "square", "count"):
-            scaled = [w * getattr(part, name) for part, w in zip(parts, weights, strict=True)]
-            setattr(whole, name, np.sum(scaled, axis=0))
-        whole.missing = {}
-        for part, weight in zip(parts, weights, strict=True):
-            for lead, gram in part.missing.items():
-                whole.missing[lead] = whole.missing.get(lead, 0.0) + weight * gram
         return whole
 
     def solve(self, penalty: Array, leanings: Array | None = None) -> Array:

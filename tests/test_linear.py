@@ -110,6 +110,13 @@ def test_nothing_is_learned_where_the_series_has_not_moved():
     assert np.isnan(known_targets(p, 2)[:, :50]).all() and not np.isnan(known_targets(p, 2)[:, 50:98]).any()
 
 
+def test_no_target_before_a_whole_season_or_a_third_of_the_history_has_been_seen():
+    p = Panel(np.random.default_rng(0).normal(size=(1, 90)), np.arange(90.0))
+    for season, first in ((1, 9), (12, 11), (30, 29), (60, 30)):
+        known = ~np.isnan(known_targets(p, 2, season))[0, :, 0]
+        assert known.argmax() == first and known[first:87].all()
+
+
 def ragged():
     """Three series that begin and end at times of their own, one of them after an outage."""
     p = panel(seed=3, n_series=3)
@@ -140,7 +147,7 @@ def test_what_is_learned_for_a_fold_holds_no_target_of_its_time(fold, pooled, ra
 def test_the_moments_of_a_fold_are_of_the_origins_inside_it():
     p = panel(seed=3)
     moments = FoldMoments.of(memory(p), alike(p), np.arange(H), 1)
-    known, folds = ~np.isnan(known_targets(p, H)), Cuts.of(p, 1).tried(p.times)
+    known, folds = ~np.isnan(known_targets(p, H, 12)), Cuts.of(p, 1).tried(p.times)
     for fold in (1, 2, 3):
         expected = known[folds == fold].sum(0)
         np.testing.assert_array_equal(moments.inside(fold, 0).count, expected)
@@ -174,7 +181,7 @@ def test_a_series_counts_by_what_its_best_anchor_leaves():
     noisy = np.random.default_rng(0).normal(size=400)
     p.values[2] = p.values[1] + 5 * noisy
     weights = noise_weights(memory(p), p, np.arange(H))
-    assert weights.mean() == pytest.approx(1.0) and weights[2] < 0.5 * weights[:2].min()
+    assert np.log(weights).mean() == pytest.approx(0.0) and weights[2] < 0.5 * weights[:2].min()
     scaled = Panel(p.values * [[1.0], [1e3], [1.0]], p.times)
     np.testing.assert_allclose(noise_weights(memory(scaled), scaled, np.arange(H)), weights, rtol=1e-6)
     still = Panel(np.vstack([p.values, np.ones(400)]), p.times)
@@ -198,7 +205,7 @@ def test_coefficients_are_the_ridge_on_all_origins_and_quantiles_those_of_the_he
     path = fit_linear(p, memory(p), ("a", "b"), pooled=True, averaged=False)
     assert path.coefficients.shape == (1, path.memory.n_features + path.memory.n_ahead, H)
     reading = path.held_out_readings(p)
-    truth = (known_targets(p, H) - reading.centre[..., None]) / reading.scale[..., None]
+    truth = (known_targets(p, H, 12) - reading.centre[..., None]) / reading.scale[..., None]
     errors = np.where(Cuts.of(p, 1).tried(p.times)[..., None] > 0, truth - reading.leads, nan)
     for lead in range(H):
         seen = errors[..., lead][~np.isnan(errors[..., lead])]
@@ -287,13 +294,16 @@ def test_leads_solved_in_batches_are_those_solved_at_once(monkeypatch):
 def test_series_solved_in_shares_are_those_solved_at_once(monkeypatch):
     p = panel(seed=6, n_series=3)
     whole = fit_linear(p, memory(p), ("a", "b", "c"), pooled=False)
-    monkeypatch.setattr(
-        "fracts.linear._shares", lambda q, _: [alike(Panel(row[None], q.times)) for row in q.values]
-    )
+    monkeypatch.setattr("fracts.linear._shares", each_apart)
     shared = fit_linear(p, memory(p), ("a", "b", "c"), pooled=False)
     assert whole.coefficients.shape[0] == 3 and shared.penalty == whole.penalty
     np.testing.assert_allclose(shared.coefficients, whole.coefficients, atol=1e-12)
     np.testing.assert_allclose(shared.errors, whole.errors, atol=1e-12)
+
+
+def each_apart(whole, _):
+    times, rows = whole.panel.times, zip(whole.panel.values, whole.weights, strict=True)
+    return [Share(Panel(values[None], times), np.array([weight])) for values, weight in rows]
 
 
 def test_blocks_of_rows_do_not_show(monkeypatch):

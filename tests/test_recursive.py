@@ -48,7 +48,8 @@ def written_out(path, whole, n_history, forgetting, group=None, penalty=None):
     ahead = np.concatenate([w.ahead[0] for w in walks], axis=1)
     centre, scale = (np.concatenate([getattr(w, k) for w in walks], axis=1) for k in ("centre", "scale"))
     usable = ~np.isnan(whole.values)
-    usable &= np.arange(whole.times.size) >= rows_unfit(whole.part(0, n_history), path.memory.longest_season)[:, None]
+    begin = rows_unfit(whole.part(0, n_history), path.memory.longest_season)
+    usable &= np.arange(whole.times.size) >= begin[:, None]
     penalty = path.memory.penalty(path.penalty) if penalty is None else penalty
     out = np.empty((penalty.size, HORIZON))
     for lead in range(1, HORIZON + 1):

@@ -1,10 +1,10 @@
 """How accurate are FracRidge and FracForecaster where figures of others are public?
 
     FRACTS_DATA=folder python tests/benchmarks/accuracy.py --data NAME [--models NAME ...] [--horizons H ...]
-        [--seeds 3] [--device auto] [--validation] [--out FOLDER] [--no-record]
+        [--seeds 3] [--device auto] [--transform auto] [--validation] [--out FOLDER] [--no-record]
 
 Every model is told the horizon and the lengths of the seasons, and to choose its scale itself
-(`transform="auto"`); nothing else is set by hand for a data set. `--validation` scores on what lies before
+(`transform="auto"`, or that of `--transform`); nothing else is set by hand for a data set. `--validation` scores on what lies before
 the test part; by it defaults are chosen. Rows are appended to `accuracy.csv` in `--out` (`results` unless
 given), a row a figure. Memory is the peak of the process.
 """
@@ -21,15 +21,15 @@ from record import RESULTS, record
 from fracts import FracForecaster, FracRidge
 
 
-def models(device, seed):
+def models(device, seed, transform="auto"):
     """Functions of a horizon and season lengths, by name."""
 
     def ridge(h, seasons, **options):
-        return FracRidge(h, season_lengths=seasons, transform="auto", **options)
+        return FracRidge(h, season_lengths=seasons, transform=transform, **options)
 
     def network(h, seasons, **options):
         return FracForecaster(
-            h, season_lengths=seasons, transform="auto", device=device, random_state=seed, **options
+            h, season_lengths=seasons, transform=transform, device=device, random_state=seed, **options
         )
 
     return {
@@ -64,6 +64,7 @@ def main():
     parser.add_argument("--horizons", nargs="+", type=int)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--transform", default="auto")
     parser.add_argument("--validation", action="store_true")
     parser.add_argument("--out", type=type(RESULTS), default=RESULTS)
     parser.add_argument("--no-record", action="store_true")
@@ -74,7 +75,7 @@ def main():
     columns = []
     for name in asked.models:
         for seed in range(asked.seeds if name in RANDOM else 1):
-            figures, seconds, peak = run(task, models(asked.device, seed)[name], part)
+            figures, seconds, peak = run(task, models(asked.device, seed, asked.transform)[name], part)
             if not columns:
                 columns = list(figures)
                 print(f"{asked.data}, {part:<{33 - len(asked.data)}}" + "".join(f"{c:>10}" for c in columns))
@@ -84,7 +85,13 @@ def main():
                 columns,
                 f"{seconds:.1f} s, {peak:.0f} MB",
             )
-            what = {"data": asked.data, "part": part, "model": name, "seed": seed}
+            what = {
+                "data": asked.data,
+                "part": part,
+                "model": name,
+                "seed": seed,
+                "transform": asked.transform,
+            }
             cost = {"seconds": round(seconds, 2), "peak_mb": round(peak)}
             rows = [what | {"figure": c, "value": round(float(v), 5)} | cost for c, v in figures.items()]
             record("accuracy", rows, asked.out)

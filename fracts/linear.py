@@ -43,9 +43,10 @@ UNTRIED = 0, Penalty(0.5, 0.0, 10.0)  # anchor and penalty where no held-out for
 _ROWS_A_FEATURE = 2  # observations of every series for each coefficient, to try its own
 _MOST_NUMBERS = 2**26  # in coefficients of their own
 _TRIED = 64  # series by which that, and the penalties of own coefficients, are tried
-_MOST_PENALTIES, _SOLVED = 8, 1024  # in an average; in those of all series
+_MOST_PENALTIES, _SOLVED = 8, 2**13  # in an average; in those of all series and leads
 _CHOOSING_LEADS = 7  # by which penalties and anchors are weighed
 _LEADS_AT_ONCE = 32  # solved where each has a matrix of its own: of holes, of covariates
+_TIED_NUMBERS = 2**21  # of leads that share a matrix and are solved at once
 _SHARE_NUMBERS = 2**25  # in the matrices of the series solved at once
 
 
@@ -317,8 +318,8 @@ def fit_linear(
             anchor, (penalty,) = UNTRIED[0], _of_strength([UNTRIED[1]], strength)
             mixture = Mixture.of_one(memory.leaning_on(anchor), penalty)
         leads = np.arange(memory.horizon)
-        in_parts = holes or mixture.memory.n_ahead
-        batches = np.array_split(leads, -(-leads.size // _LEADS_AT_ONCE)) if in_parts else [leads]
+        at_once = _leads_at_once(mixture.memory, max(len(share.weights) for share in shares), holes)
+        batches = np.array_split(leads, -(-leads.size // at_once))
         solved = [_solve(mixture, share, batches, pooled) for share in shares]
         coefficients, held_out, errors = (np.concatenate(parts) for parts in zip(*solved, strict=True))
     seen = values.sum(keepdims=True) if pooled else values
@@ -346,8 +347,16 @@ def _mixture(
         penalties = [p._replace(covariates=penalty.covariates) for p in penalties]
     if not memory.bank.frequencies.size:
         penalties = list(dict.fromkeys(p._replace(seasonal_decay=0.0) for p in penalties))
-    most = int(np.clip(_SOLVED // n_groups, 2, _MOST_PENALTIES))
+    most = int(np.clip(_SOLVED // (n_groups * memory.horizon), 2, _MOST_PENALTIES))
     return mixed(memory.blending(), share, leads, counts, pooled, penalties, most)
+
+
+def _leads_at_once(memory: LinearMemory, n_series: int, holes: bool) -> int:
+    """Leads to solve in one pass: many where they share matrices, few where each has its own."""
+    if holes or memory.covariates.n_known:
+        return _LEADS_AT_ONCE
+    tied = n_series * memory.n_features * max(memory.n_ahead, 1)
+    return max(_LEADS_AT_ONCE, _TIED_NUMBERS // tied)
 
 
 def _choosing_leads(counts: NDArray[np.int64]) -> NDArray[np.int64]:

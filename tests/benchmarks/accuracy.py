@@ -4,9 +4,9 @@
         [--seeds 3] [--device auto] [--transform auto] [--validation] [--out FOLDER] [--no-record]
 
 Every model is told the horizon and the lengths of the seasons, and to choose its scale itself
-(`transform="auto"`, or that of `--transform`); nothing else is set by hand for a data set. `--validation` scores on what lies before
-the test part; by it defaults are chosen. Rows are appended to `accuracy.csv` in `--out` (`results` unless
-given), a row a figure. Memory is the peak of the process.
+(`transform="auto"`, or that of `--transform`); nothing else is set by hand for a data set. `--validation`
+scores on what lies before the test part; by it defaults are chosen. Rows are appended to `accuracy.csv` in
+`--out` (`results` unless given), a row a figure. Memory is the peak of the process.
 """
 
 import argparse

@@ -1,6 +1,7 @@
 """Does FracForecaster beat the classical models, ours and statsforecast's, on single series it rolls through?
 
-    FRACTS_DATA=folder python tests/benchmarks/accuracy_rolling.py [--data NAME ...] [--out FOLDER]
+    FRACTS_DATA=folder python tests/benchmarks/accuracy_rolling.py [--data NAME ...] [--models NAME ...]
+        [--out FOLDER]
     python tests/benchmarks/accuracy_rolling.py --table
 
 Nine series, fitted on the first 75 %, carried on over the rest without a new fit, all models alike; errors at
@@ -46,7 +47,7 @@ def rivals(task, n_rows):
     return found
 
 
-def run(name, seeds, device):
+def run(name, wanted, seeds, device):
     """Rows of one model after another on a data set, with the errors at each origin as text."""
     task = ROLLING[name]
     ours = {"FracRidge": (models(device, 0)["FracRidge"], 0)}
@@ -54,6 +55,8 @@ def run(name, seeds, device):
         ours[f"FracForecaster, seed {seed}"] = models(device, seed)["FracForecaster"], seed
     others = {key: (make, 0) for key, make in rivals(task, task.read().size).items()}
     for key, (make, seed) in (ours | others).items():
+        if wanted and key not in wanted:
+            continue
         start = time.perf_counter()
         try:
             with warnings.catch_warnings():
@@ -137,6 +140,7 @@ def table(folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", choices=ROLLING, default=list(ROLLING))
+    parser.add_argument("--models", nargs="+")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=type(RESULTS), default=RESULTS)
@@ -145,7 +149,7 @@ def main():
     asked = parser.parse_args()
     if not asked.table:
         for name in asked.data:
-            for rows in run(name, asked.seeds, asked.device):
+            for rows in run(name, asked.models, asked.seeds, asked.device):
                 record("accuracy_rolling", rows, asked.out)
     table(asked.out)
 

@@ -69,9 +69,9 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         none, as with integers, those after which the values repeat), an int, a tuple, or () for none, in
         steps.
     penalty : strength of the prior of the linear path, as the number of observations that outweigh it;
-        "auto" chooses.
+        "auto" averages over several.
     anchor : what to lean on: the "centre" of a series, its "last" value, a profile of its "season"; "auto"
-        chooses.
+        averages over all.
     width : features of a row in the network, a multiple of 2 * n_heads.
     n_layers : FRAC layers; 0 leaves the linear path alone.
     n_heads : plain heads of a layer; each frequency of a season adds one.

@@ -5,10 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fracts.checks import check_memory
 from fracts.conformal import Calibrator, Due, Outlook, Said
 from fracts.linear import LinearPath, Reading
+from fracts.scale_choice import logarithm_is_better
 from fracts.scaling import Array
+from fracts.seasons import chosen_season_lengths
 from fracts.series import Panel, State
+from fracts.timeline import Clock
 
 _NO_ROWS = np.empty(0, dtype=np.int64)
 _STILL = np.zeros((1, 1)), np.ones((1, 1)), np.ones((1, 1))
@@ -18,8 +22,18 @@ class Calibration:
     """Mixin of the models with a linear path, before `Forecaster`: it has a say in the state after a fit."""
 
     calibration: str
+    horizon: int
+    n_modes: int
+    timescales: tuple[float, float]
+    season_lengths: str | int | tuple[int, ...]
+    _clock: Clock
     _path: LinearPath
     _calibrator: Calibrator | None = None
+
+    def _prefers_logarithm(self, panel: Panel) -> bool:
+        check_memory(self.n_modes, self.timescales)
+        seasons = chosen_season_lengths(self.season_lengths, panel, self._clock)
+        return logarithm_is_better(panel, self.horizon, self.n_modes, self.timescales, seasons)
 
     def _calibrate(self) -> None:
         """Begin with the held-out errors of the linear path."""

@@ -34,7 +34,6 @@ from fracts.paths import extended
 from fracts.reading import Reading as History
 from fracts.recall import linear_memory
 from fracts.recursive import Recursion, begun, learned_on
-from fracts.scale_choice import logarithm_is_better
 from fracts.scoring import Continuation
 from fracts.seasons import chosen_season_lengths
 from fracts.series import Panel, State
@@ -169,11 +168,6 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         self.random_state = random_state
         self.verbose = verbose
         self.trainer = trainer
-
-    def _prefers_logarithm(self, panel: Panel) -> bool:
-        check_memory(self.n_modes, self.timescales)
-        seasons = chosen_season_lengths(self.season_lengths, panel, self._clock)
-        return logarithm_is_better(panel, self.horizon, self.n_modes, self.timescales, seasons)
 
     def _fit(self, panel: Panel, clock: Clock) -> None:
         check_memory(self.n_modes, self.timescales)

@@ -24,7 +24,6 @@ from fracts.passes import Ahead, passed
 from fracts.paths import extended
 from fracts.recall import linear_memory
 from fracts.recursive import Recursion, begun, learned_on
-from fracts.scale_choice import logarithm_is_better
 from fracts.scoring import Continuation
 from fracts.seasons import chosen_season_lengths
 from fracts.series import Panel, State
@@ -58,8 +57,8 @@ class FracRidge(Calibration, Forecaster, Inspection):
         averages over all.
     forgetting : None, or what a row weighs beside the next one that `update(..., update_params=True)` learns
         from, above 0 and up to 1: the coefficients, of the best penalty and anchor alone, are then learned on
-        by recursive least squares. Keeps a matrix of features by features for each lead, and for each series that has
-        coefficients of its own.
+        by recursive least squares. Keeps a matrix of features by features for each lead, and for each series
+        that has coefficients of its own.
     calibration : "held-out": intervals as wide as held-out errors ask for; "adaptive": they start there and
         learn from every value, each series for itself, by a conformal tracker (`fracts.conformal`).
     past_only : columns of `X` that are known up to now and not in advance, as measured weather is.
@@ -117,11 +116,6 @@ class FracRidge(Calibration, Forecaster, Inspection):
         self.past_only = past_only
         self.lower = lower
         self.transform = transform
-
-    def _prefers_logarithm(self, panel: Panel) -> bool:
-        check_memory(self.n_modes, self.timescales)
-        seasons = chosen_season_lengths(self.season_lengths, panel, self._clock)
-        return logarithm_is_better(panel, self.horizon, self.n_modes, self.timescales, seasons)
 
     def _fit(self, panel: Panel, clock: Clock) -> None:
         check_memory(self.n_modes, self.timescales)

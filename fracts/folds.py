@@ -24,8 +24,11 @@ STRENGTHS = (0.1, 1.0, 10.0, 100.0, 1e3, 1e4)
 PENALTIES = [Penalty(*p) for p in product((0.5, 0.75), (0.0, 0.25), STRENGTHS)]
 COVARIATE_STRENGTHS = (1.0, 100.0, 1e4, 1e6)
 BLENDS = (1.0, 10.0, 100.0, 1e3)
+CHOOSING_LEADS = 6  # by which penalty and anchor are chosen
 MIN_HELD_OUT = 20  # held-out forecasts of a lead worth choosing by
 _MIN_SEEN = 10  # values behind a centre and a scale worth regressing on
+_TRIED = 64  # series by which the penalty of own coefficients, and whether they have any, is chosen
+_SHARE_NUMBERS = 2**25  # in the matrices of the series solved at once
 _LONG = 4  # horizons in a history whose last horizon can be spared
 _COUNTED_ROWS = 256  # at once
 _FARTHEST = 10.0  # scales from the centre: what lies farther off is counted there, lest it rule alone
@@ -65,8 +68,9 @@ class Targets:
     """The next values after the rows of a panel that a forecast may be learned from.
 
     None after a row without a value, so that leaving it out is the same, where too few values, or only equal
-    ones, stand behind the scale, and before the anchors have seen a whole `season`. A series of long history spares its last horizon: leads that end early
-    would each need a factorisation of their own, for a handful of origins.
+    ones, stand behind the scale, and before the anchors have seen a whole `season`. A series of long history
+    spares its last horizon: leads that end early would each need a factorisation of their own, for a handful
+    of origins.
     """
 
     def __init__(self, panel: Panel, horizon: int, season: int = 1) -> None:
@@ -238,7 +242,35 @@ def noise_weights(memory: LinearMemory, panel: Panel, leads: NDArray[np.int64]) 
     noise[seen] = square[:, seen].min(0) / count[seen]
     usual = np.nanmedian(noise)
     weights: Array = 1 / np.clip(np.where(seen, noise, usual), usual / _FARTHEST**2, None)
-    return weights / np.exp(np.log(weights).mean())
+    usual_weight = float(np.exp(np.log(weights).mean()))
+    return np.asarray(weights / usual_weight)
+
+
+def shares_of(whole: Share, memory: LinearMemory) -> list[Share]:
+    """The series, as many at once as there is room for matrices of their own."""
+    n_series = len(whole.weights)
+    n_shares = min(-(-n_series * _numbers(memory) // _SHARE_NUMBERS), n_series)
+    return [_some(whole, part) for part in np.array_split(np.arange(n_series), n_shares)]
+
+
+def sample_of(whole: Share, memory: LinearMemory) -> Share:
+    """Evenly spread series, as many as there is room for matrices of their own, and at most a few."""
+    n_series = len(whole.weights)
+    most = max(1, min(_TRIED, _SHARE_NUMBERS // _numbers(memory), n_series))
+    return _some(whole, np.unique(np.linspace(0, n_series - 1, most).astype(np.int64)))
+
+
+def _some(whole: Share, series: NDArray[np.int64]) -> Share:
+    panel = whole.panel
+    part = Panel(panel.values[series], panel.times, panel.covariates[series])
+    return Share(part, whole.weights[series])
+
+
+def _numbers(memory: LinearMemory) -> int:
+    """In the matrices of a series, about."""
+    beside = memory.covariates.n_known + len(memory.anchors)
+    tied = len(memory.anchors) * CHOOSING_LEADS * beside * (memory.n_features + beside)
+    return int((memory.n_features**2 + tied) * 2 * (len(FOLDS) + 1))
 
 
 def choose(

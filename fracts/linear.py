@@ -20,6 +20,7 @@ from fracts.checks import FitWarning, group_of
 from fracts.cuts import FOLDS, Cuts
 from fracts.fast import compiled_memory, compiles
 from fracts.folds import (
+    CHOOSING_LEADS,
     MIN_HELD_OUT,
     PENALTIES,
     FoldMoments,
@@ -29,7 +30,9 @@ from fracts.folds import (
     held_out_counts,
     noise_weights,
     origins,
+    sample_of,
     shared_is_better,
+    shares_of,
 )
 from fracts.forecasts import MEDIAN_AT, QUANTILES
 from fracts.recall import LinearMemory
@@ -41,10 +44,7 @@ from fracts.series import Panel, State
 UNTRIED = 0, Penalty(0.5, 0.0, 10.0)  # anchor and penalty where no held-out forecast tells
 _ROWS_A_FEATURE = 2  # observations of every series for each coefficient, to try its own
 _MOST_NUMBERS = 2**26  # in coefficients of their own
-_TRIED = 64  # series by which that, and the penalty of own coefficients, is tried
-_CHOOSING_LEADS = 6  # by which penalty and anchor are chosen
 _LEADS_AT_ONCE = 32  # solved where each has a matrix of its own: of holes, of covariates
-_SHARE_NUMBERS = 2**25  # in the matrices of the series solved at once
 
 
 class Reading(NamedTuple):
@@ -274,7 +274,7 @@ def is_pooled(pooled: str | bool, panel: Panel, memory: LinearMemory) -> bool:
         return True
     with threadpool_limits(1, user_api="blas"):
         whole = Share(panel, noise_weights(memory, panel, leads))
-        return shared_is_better(memory.of_the_past(), _sample(whole, memory), leads)
+        return shared_is_better(memory.of_the_past(), sample_of(whole, memory), leads)
 
 
 def fit_linear(
@@ -299,9 +299,9 @@ def fit_linear(
     with threadpool_limits(1, user_api="blas"):
         tried = _choosing_leads(counts)
         whole = Share(panel, noise_weights(memory, panel, tried))
-        shares = [whole] if pooled else _shares(whole, memory)
+        shares = [whole] if pooled else shares_of(whole, memory)
         if tried.size:
-            looked_at = whole if pooled else _sample(whole, memory)
+            looked_at = whole if pooled else sample_of(whole, memory)
             penalties = _of_strength(PENALTIES, strength)
             memory, penalty, _ = choose(memory, looked_at, tried, pooled, penalties, strength)
         else:
@@ -319,7 +319,7 @@ def fit_linear(
 def _choosing_leads(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """A few leads, from 0, evenly spread over those of enough held-out targets `counts` (horizon,)."""
     tried = np.flatnonzero(counts >= MIN_HELD_OUT)
-    return tried[np.linspace(0, tried.size - 1, min(tried.size, _CHOOSING_LEADS)).astype(int)]
+    return tried[np.linspace(0, tried.size - 1, min(tried.size, CHOOSING_LEADS)).astype(int)]
 
 
 def _of_strength(penalties: Sequence[Penalty], strength: float | None) -> list[Penalty]:
@@ -346,33 +346,6 @@ def _leads(
 
 def _moves(panel: Panel) -> bool:
     return bool((np.nanmax(panel.values, axis=1) > np.nanmin(panel.values, axis=1)).any())
-
-
-def _shares(whole: Share, memory: LinearMemory) -> list[Share]:
-    """The series, as many at once as there is room for matrices of their own."""
-    n_series = len(whole.weights)
-    n_shares = min(-(-n_series * _numbers(memory) // _SHARE_NUMBERS), n_series)
-    return [_some(whole, part) for part in np.array_split(np.arange(n_series), n_shares)]
-
-
-def _sample(whole: Share, memory: LinearMemory) -> Share:
-    """Evenly spread series, as many as there is room for matrices of their own, and at most a fixed number."""
-    n_series = len(whole.weights)
-    most = max(1, min(_TRIED, _SHARE_NUMBERS // _numbers(memory), n_series))
-    return _some(whole, np.unique(np.linspace(0, n_series - 1, most).astype(np.int64)))
-
-
-def _some(whole: Share, series: NDArray[np.int64]) -> Share:
-    panel = whole.panel
-    part = Panel(panel.values[series], panel.times, panel.covariates[series])
-    return Share(part, whole.weights[series])
-
-
-def _numbers(memory: LinearMemory) -> int:
-    """In the matrices of a series, about."""
-    beside = memory.covariates.n_known + len(memory.anchors)
-    tied = len(memory.anchors) * _CHOOSING_LEADS * beside * (memory.n_features + beside)
-    return int((memory.n_features**2 + tied) * 2 * (len(FOLDS) + 1))
 
 
 def _solve(

@@ -313,7 +313,7 @@ def test_leads_solved_in_batches_are_those_solved_at_once(monkeypatch):
 def test_series_solved_in_shares_are_those_solved_at_once(monkeypatch):
     p = panel(seed=6, n_series=3)
     whole = fit_linear(p, memory(p), ("a", "b", "c"), pooled=False)
-    monkeypatch.setattr("fracts.linear._shares", each_apart)
+    monkeypatch.setattr("fracts.linear.shares_of", each_apart)
     shared = fit_linear(p, memory(p), ("a", "b", "c"), pooled=False)
     assert whole.coefficients.shape[0] == 3 and shared.penalty == whole.penalty
     np.testing.assert_allclose(shared.coefficients, whole.coefficients, atol=1e-12)

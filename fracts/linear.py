@@ -319,7 +319,8 @@ def fit_linear(
 def _choosing_leads(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """A few leads, from 0, evenly spread over those of enough held-out targets `counts` (horizon,)."""
     tried = np.flatnonzero(counts >= MIN_HELD_OUT)
-    return tried[np.linspace(0, tried.size - 1, min(tried.size, CHOOSING_LEADS)).astype(int)]
+    spread = np.linspace(0, tried.size - 1, min(tried.size, CHOOSING_LEADS)).astype(np.int64)
+    return np.asarray(tried[spread])
 
 
 def _of_strength(penalties: Sequence[Penalty], strength: float | None) -> list[Penalty]:

@@ -37,7 +37,8 @@ class FracRidge(Calibration, Forecaster, Inspection):
     the frequencies of the seasons. The penalty is a prior in the manner of the theory, tau**-decay for the
     weight of a mode of timescale tau. Its decay (0.5 or 0.75; 0 or 0.25 at the frequency of a
     season) and its strength are chosen by rolling origins in time, and so is the anchor to lean on: the
-    centre of the series, its last value or a seasonal profile. What is held out are shares of the values
+    centre of the series, its last value or a seasonal profile, alone or blended with the others. What is held
+    out are shares of the values
     seen, of each series where it has coefficients of its own, of all together where they are shared.
 
     Parameters
@@ -49,10 +50,10 @@ class FracRidge(Calibration, Forecaster, Inspection):
         none, as with integers, those after which the values repeat), an int, a tuple, or () for none, in
         steps.
     pooled : True: one set of coefficients for all series; False: one for each; "auto": one for each where all
-        are long enough.
+        are long enough and held-out time prefers it.
     penalty : strength of the prior, as the number of observations that outweigh it; "auto" chooses.
     anchor : what to lean on: the "centre" of a series, its "last" value, a profile of its "season"; "auto"
-        chooses.
+        chooses, and blends them.
     forgetting : None, or what a row weighs beside the next one that `update(..., update_params=True)` learns
         from, above 0 and up to 1: the coefficients are then learned on by recursive least
         squares. Keeps a matrix of features by features for each lead, and for each series that has

@@ -110,7 +110,7 @@ def _weights(rest: Array) -> NDArray[np.float32]:
         return np.ones(len(rest), dtype=np.float32)
     usual = np.median(size[size > 0])
     weight = 1 / np.maximum(np.where(size > 0, size, usual), usual / 10)
-    return (weight / weight.mean()).astype(np.float32)
+    return np.asarray(weight / weight.mean(), dtype=np.float32)
 
 
 class RandomWindows(IterableDataset[Window]):

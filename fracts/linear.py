@@ -42,7 +42,7 @@ from fracts.scaling import Array
 from fracts.series import Panel, State
 
 UNTRIED = 0, Penalty(0.5, 0.0, 10.0)  # anchor and penalty where no held-out forecast tells
-_ROWS_A_FEATURE = 2  # observations of every series for each coefficient, to try its own
+_ROWS_A_FEATURE = 4  # observations of every series for each coefficient, to try its own
 _MOST_NUMBERS = 2**26  # in coefficients of their own
 _LEADS_AT_ONCE = 32  # solved where each has a matrix of its own: of holes, of covariates
 

@@ -38,8 +38,8 @@ class FracRidge(Calibration, Forecaster, Inspection):
     weight of a mode of timescale tau. Its decay (0.5 or 0.75; 0 or 0.25 at the frequency of a
     season) and its strength are chosen by rolling origins in time, and so is the anchor to lean on: the
     centre of the series, its last value or a seasonal profile, alone or blended with the others. What is held
-    out are shares of the values
-    seen, of each series where it has coefficients of its own, of all together where they are shared.
+    out are shares of the values seen, of each series where it has coefficients of its own, of all together
+    where they are shared.
 
     Parameters
     ----------

@@ -338,7 +338,7 @@ def test_blocks_of_rows_do_not_show(monkeypatch):
 def test_coefficients_are_pooled_where_one_series_is_too_short_for_its_own():
     p = unlike(300)
     features = memory(p).bank.feature_tau.size
-    short = Panel(p.values[:, : 2 * features - 1], p.times[: 2 * features - 1])
+    short = Panel(p.values[:, : 4 * features - 1], p.times[: 4 * features - 1])
     uneven = Panel(np.where([[True], [False]] & (p.times > 10), nan, p.values), p.times)
     assert not is_pooled("auto", p, memory(p)) and is_pooled("auto", uneven, memory(p))
     assert is_pooled("auto", short, memory(p)) and not is_pooled(False, short, memory(p))

@@ -14,7 +14,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from fracts import ARFIMA, FracRidge, FracSearch, Mean, Naive, SeasonalNaive, WindowAverage, backtest
+from fracts import ARFIMA, FracRidge, FracSearch, Naive, WindowAverage, backtest
 from fracts.parsimony import simplest
 
 SMALL = {"n_modes": IntDistribution(2, 6), "timescales_high": FloatDistribution(16, 256, log=True)}
@@ -376,58 +376,6 @@ def test_without_optuna_the_error_says_what_to_install(monkeypatch, y):
     monkeypatch.setattr("fracts.baselines.needed.find_spec", lambda package: None)
     with pytest.raises(ModuleNotFoundError, match=r"FracSearch needs the package optuna.*'fracts\[search\]'"):
         FracSearch(WindowAverage(3, 5), n_trials=1).fit(y)
-
-
-FAULTS = [
-    ({"estimator": WindowAverage}, TypeError, "estimator came as ABCMeta"),
-    ({"n_trials": None}, ValueError, "n_trials=None and timeout=None came"),
-    ({"n_trials": 0}, ValueError, "n_trials must be an integer of at least 1"),
-    ({"timeout": -1}, ValueError, "timeout must be a number of seconds above 0, got -1"),
-    ({"timeout": True}, ValueError, "timeout must be"),
-    ({"metric": "mse"}, ValueError, "metric must be 'mase'.*got 'mse'"),
-    ({"metric": "pinball_1"}, ValueError, "metric must be"),
-    ({"selection": "simple"}, ValueError, "selection must be 'simplest' or 'best', got 'simple'"),
-    ({"metric": "pinball_x"}, ValueError, "metric must be"),
-    ({"n_windows": 500}, ValueError, "need 1501 rows; y has 200"),
-    ({"n_windows": 0}, ValueError, "n_windows must be"),
-    ({"step": 0}, ValueError, "step must be an integer"),
-    ({"refit": "mase"}, ValueError, "refit must be True or False"),
-    ({"verbose": 2}, ValueError, "verbose must be 0"),
-    ({"callback": 3}, TypeError, "callback must be a function"),
-    ({"random_state": -1}, ValueError, "random_state must be"),
-    ({"heartbeat": 0}, ValueError, "heartbeat must be"),
-    ({"storage": 3}, TypeError, "storage came as int"),
-    ({"enqueue": {"window": 3}}, TypeError, "enqueue must be a list of dicts"),
-    ({"enqueue": [{"windw": 3}]}, ValueError, "enqueue sets 'windw', which is not searched"),
-    ({"enqueue": [{"window": 0}]}, ValueError, "enqueue sets window=0, outside"),
-    ({"from_study": "old"}, ValueError, "from_study='old' is not in the storage"),
-    ({"from_study": 3}, TypeError, "from_study must be a study"),
-    ({"space": {}}, TypeError, r"space came as \{\}"),
-    ({"space": {"window": (1, 9)}}, TypeError, r"space\['window'\] is \(1, 9\)"),
-    (
-        {"space": {"windw": IntDistribution(1, 9)}},
-        ValueError,
-        "space has 'windw', which WindowAverage has not",
-    ),
-    ({"estimator": Mean(3)}, ValueError, "Mean has no default space"),
-    ({"estimator": SeasonalNaive(3)}, ValueError, "SeasonalNaive has no default space"),
-]
-
-
-@pytest.mark.parametrize(
-    ("options", "kind", "told"), FAULTS, ids=[next(iter(f[0])) + str(i) for i, f in enumerate(FAULTS)]
-)
-def test_what_makes_no_sense_is_refused_before_anything_is_run(options, kind, told, y):
-    search = FracSearch(WindowAverage(3, 5), n_trials=1).set_params(**options)
-    with pytest.raises(kind, match=told):
-        search.fit(y)
-    assert not hasattr(search, "study_")
-
-
-def test_a_space_that_returns_no_dict_says_so(y):
-    with pytest.raises(ValueError, match="no trial") as caught:
-        FracSearch(WindowAverage(3, 5), lambda trial: trial.suggest_int("window", 1, 9), n_trials=1).fit(y)
-    assert "the space returned a int" in str(caught.value.__cause__)
 
 
 def test_the_default_spaces_of_classical_models_hold_them_as_they_stand(y):

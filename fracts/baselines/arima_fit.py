@@ -37,6 +37,7 @@ _LONG = 150
 _STEADY = 1e-10  # change of the filter's variances from which they stay
 _PRECISION = 1e9  # of the likelihood, in units of rounding
 _MOST_MODELS = 94
+_DOUBLINGS = 60  # of the steps that a covariance is summed over
 
 
 @record
@@ -249,12 +250,15 @@ def _start(filled: Array, order: Order) -> Array:
 def of_statsmodels(ssm: Any, scale: float) -> StateSpace:
     """A state space of statsmodels, its parameters set, as a machine of the series times `scale`."""
     size = ssm.k_states
-    start, diffuse, spread = ssm.initialization(model=ssm)
+    start, diffuse, _ = ssm.initialization(model=ssm)
     transition, gain = np.eye(size + 1), np.zeros((size + 1, size + 1))
     transition[:size, :size] = ssm["transition"]
     transition[:size, size] = np.atleast_2d(ssm["state_intercept"].T)[-1] * scale  # of every step, or once
     gain[:size, :size] = ssm["selection"] @ ssm["state_cov"] @ ssm["selection"].T
     variance = float(np.trace(gain)) or 1.0
+    known, spread = np.flatnonzero(~diffuse.any(axis=1)), np.zeros((size, size))
+    block = np.ix_(known, known)
+    spread[block] = _stationary(transition[block], gain[block])
     return StateSpace(
         transition[None],
         np.append(ssm["design"][0], 0.0)[None],
@@ -266,3 +270,18 @@ def of_statsmodels(ssm: Any, scale: float) -> StateSpace:
         np.pad(spread, (0, 1))[None] / variance,
         np.pad(diffuse, (0, 1))[None],
     )
+
+
+def _stationary(transition: Array, noise: Array) -> Array:
+    """The covariance that stays: the sum of T^k noise T'^k, doubled at each turn.
+
+    Near a unit root the equation solved as a linear one loses the digits that the filter needs: it differs
+    there by what cancels between a season and the next.
+    """
+    spread, power = noise, transition
+    for _ in range(_DOUBLINGS):
+        more = power @ spread @ power.T
+        if np.abs(more).max(initial=0.0) <= np.finfo(float).eps * np.abs(spread).max(initial=0.0):
+            break
+        spread, power = spread + more, power @ power
+    return spread

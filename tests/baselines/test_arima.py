@@ -7,7 +7,7 @@ from statsmodels.tsa.statespace.sarimax import SARIMAX
 
 from fracts import FitWarning
 from fracts.baselines import ARIMA
-from fracts.baselines.arima_fit import Order, plain_differences, seasonal_differences
+from fracts.baselines.arima_fit import Order, of_statsmodels, plain_differences, seasonal_differences
 
 
 def draw(n=300, seed=0, ar=(), ma=()):
@@ -104,3 +104,13 @@ def test_an_order_out_of_range_is_named(options, message):
 
 def test_an_order_is_written_as_usual():
     assert str(Order(1, 1, 2, 0, 1, 1, 12, constant=True)) == "ARIMA(1,1,2)(0,1,1)[12] with constant"
+
+
+def test_the_start_next_to_a_unit_root_is_what_a_step_leaves_as_it_is():
+    model = SARIMAX(draw(108), order=(0, 1, 1), seasonal_order=(1, 0, 1, 12), use_exact_diffuse=True)
+    model.update([-0.9910962, 0.99999155, -0.89752827, 0.27103])
+    machine = of_statsmodels(model.ssm, 2.0)
+    spread, step = machine.spread[0, 1:, 1:], machine.transition[0, 1:, 1:]  # but for the level
+    after = step @ spread @ step.T + machine.noise[0, 1:, 1:]
+    np.testing.assert_allclose(after, spread, atol=1e-9 * np.abs(machine.noise).max())
+    np.testing.assert_array_less(-1e-9, np.linalg.eigvalsh(spread))

@@ -92,6 +92,7 @@ class FracMixer(nn.Module):
         value: (batch, time, width), what is written, by a linear map without bias.
         gate: (batch, time, width), what sets the controls.
         """
+        value, gate = _in_autocast(value, gate)
         v = self._values(value, tokens.wave)
         raw = self.controls(gate)
         with torch.autocast(v.device.type, enabled=False):  # times and weights keep their digits
@@ -101,7 +102,7 @@ class FracMixer(nn.Module):
             steps, rates = tokens.gap[..., None] * (decay / usual), usual[:, None] * self.rates
             y, modes = scan(c, b, steps, rates, v, state.modes)
         y = self._to_now(y, tokens.wave)
-        y = _Gated.apply(y, self.gate(gate).view_as(y))  # type: ignore[no-untyped-call]
+        y = _gated(y, self.gate(gate).view_as(y))
         return self.out(y.flatten(-2)), MixerState(modes, hold)
 
     def _weights(self, raw: Tensor, observed: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
@@ -151,6 +152,24 @@ class FracMixer(nn.Module):
         cos, sin = wave.to(y.dtype)[..., None].unbind(-2)
         now = torch.cat([cos * along + sin * across, sin * along - cos * across], -1)
         return torch.cat([y[..., : self.n_heads, :], now], -2)
+
+
+def _in_autocast(value: Tensor, gate: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in the dtype that autocast would give each product of them, once for all products."""
+    kind = value.device.type
+    if not torch.is_autocast_enabled(kind):
+        return value, gate
+    rounded = gate.to(torch.get_autocast_dtype(kind))
+    return rounded if value is gate else value.to(rounded.dtype), rounded
+
+
+def _gated(y: Tensor, gate: Tensor) -> Tensor:
+    if by_triton(y):
+        from fracts.kernels.scan_triton_gate import gated_triton
+
+        return gated_triton(y, gate)
+    out: Tensor = _Gated.apply(y, gate)  # type: ignore[no-untyped-call]
+    return out
 
 
 class _Gated(torch.autograd.Function):

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import lightning
 import torch
 from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from fracts.epochs import tell
@@ -41,7 +41,7 @@ def train(
 
     Raises ValueError where the numbers stop being finite, TypeError where `trainer` returns no Trainer.
     """
-    fitting = _Fitting(network, held_out, learning_rate, max_epochs)
+    fitting = _Fitting(network, held_out, learning_rate, max_epochs, captured=trainer is None)
     loader = DataLoader(batches, batch_size=None, generator=torch.Generator())
     with _quiet():
         runner = trainer() if trainer else _trainer(max_epochs, device, progress=verbose > 0)
@@ -99,11 +99,23 @@ def _mean(*losses: Tensor) -> Tensor:
     return total / known.clamp(min=1)
 
 
+class _Loss(nn.Module):
+    """The mean loss of a batch, as a module of tensors alone."""
+
+    def __init__(self, network: FracNetwork) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, *window: Tensor) -> Tensor:
+        return _mean(_losses(self.network, Window(*window)))
+
+
 def _losses(network: FracNetwork, window: Window) -> Tensor:
-    """Quantile losses (batch, time, horizon), NaN where the truth is unknown."""
+    """Quantile losses (batch, time, horizon): NaN where no truth is known, infinite if a forecast is NaN."""
     seen = window.covariates, window.ahead
     quantiles, _ = network(window.u, window.times, window.gap, window.group, *seen)
-    return pinball(quantiles, window.rest, network.head.levels)
+    losses = pinball(quantiles, window.rest, network.head.levels)
+    return torch.where(losses.isnan() & ~window.rest.isnan(), torch.inf, losses)
 
 
 def _trainer(max_epochs: int, device: str, *, progress: bool) -> lightning.Trainer:
@@ -120,13 +132,24 @@ def _trainer(max_epochs: int, device: str, *, progress: bool) -> lightning.Train
 
 
 class _Fitting(lightning.LightningModule):
-    """The loss, the optimiser, and the best weights seen on held-out time."""
+    """The loss, the optimiser, and the best weights seen on held-out time.
+
+    captured: whether a GPU replays forward and backward as CUDA graphs, as launches of a small network take
+    longer than what they launch. All batches have one shape. Not under a user's trainer, whose precision or
+    strategy a graph would not know.
+    """
 
     def __init__(
-        self, network: FracNetwork, held_out: list[Window], learning_rate: float, max_epochs: int
+        self,
+        network: FracNetwork,
+        held_out: list[Window],
+        learning_rate: float,
+        max_epochs: int,
+        captured: bool = False,
     ) -> None:
         super().__init__()
-        self.network, self.held_out = network, held_out
+        self.network, self.held_out, self.captured = network, held_out, captured
+        self.loss: _Loss | None = None
         self.learning_rate, self.epochs = learning_rate, max_epochs
         self.history: list[Epoch] = []
         self.best: dict[str, Tensor] = {}
@@ -140,18 +163,24 @@ class _Fitting(lightning.LightningModule):
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def training_step(self, window: Window) -> Tensor:
-        loss = _mean(_losses(self.network, window))
-        if not torch.isfinite(loss):
-            raise ValueError(f"the loss is {loss.item()} in epoch {self.current_epoch}")
-        self.losses.append(loss.detach())
+        if self.loss is None:
+            self.loss = _Loss(self.network)
+            if self.captured and window.u.is_cuda:
+                torch.cuda.make_graphed_callables(self.loss, window)  # in place
+        loss = self.loss(*window)
+        self.losses.append(loss.detach().clone())  # a graph writes the next one to the same place
         return loss
 
     def on_train_start(self) -> None:
         self._record(0, float("nan"))
 
     def on_train_epoch_end(self) -> None:
-        self._record(self.current_epoch + 1, float(torch.stack(self.losses).mean()))
+        losses = torch.stack(self.losses)
         self.losses.clear()
+        if not losses.isfinite().all():
+            first = losses[~losses.isfinite()][0]
+            raise ValueError(f"the loss is {first.item()} in epoch {self.current_epoch}")
+        self._record(self.current_epoch + 1, float(losses.mean()))
         best = min(self.history, key=lambda epoch: epoch.held_out_loss)
         if self.history[-1].epoch - best.epoch >= PATIENCE:
             self.trainer.should_stop = True

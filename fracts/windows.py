@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -78,18 +78,28 @@ class Rest:
 
     def window(self, series: NDArray[np.int64], starts: NDArray[np.int64], length: int) -> Window:
         """The stretches of `length` rows from `starts` (batch,) of `series` (batch,)."""
-        at = starts[:, None] + np.arange(length)
-        times = self.times[at]
-        ahead = self.row_ahead[series[:, None] % len(self.row_ahead), at]  # (batch, length, horizon)
+        times = _stretches(self.times[None], np.zeros_like(series), starts, length)
+        shape = *times.shape, self.rest.shape[-1], self.n_known
+        ahead = np.empty(shape, np.float32)
+        if self.n_known:
+            rows = _stretches(self.row_ahead, series % len(self.row_ahead), starts, length)
+            ahead = self.covariates[..., : self.n_known][series[:, None, None], rows]
         return Window(
-            torch.from_numpy(self.u[series[:, None], at]),
+            torch.from_numpy(_stretches(self.u, series, starts, length)),
             torch.from_numpy(times),
             torch.from_numpy(np.diff(times, prepend=times[:, :1])),
             torch.from_numpy(self.group[series]),
-            torch.from_numpy(self.rest[series[:, None], at]),
-            torch.from_numpy(self.covariates[series[:, None], at]),
-            torch.from_numpy(self.covariates[..., : self.n_known][series[:, None, None], ahead]),
+            torch.from_numpy(_stretches(self.rest, series, starts, length)),
+            torch.from_numpy(_stretches(self.covariates, series, starts, length)),
+            torch.from_numpy(ahead),
         )
+
+
+def _stretches(
+    x: NDArray[Any], series: NDArray[np.int64], starts: NDArray[np.int64], length: int
+) -> NDArray[Any]:
+    """(batch, length, ...): each copied as a whole, several times as fast as row by row."""
+    return np.stack([x[i, start : start + length] for i, start in zip(series, starts, strict=True)])
 
 
 class RandomWindows(IterableDataset[Window]):
@@ -118,12 +128,12 @@ class RandomWindows(IterableDataset[Window]):
             series = self.draws.choice(self.series, self.batch_size)
             starts = self.draws.integers(self.first[series], self.last[series] + 1)
             window = self.rest.window(series, starts, self.length)
-            rest = window.rest.clone()
+            rest = window.rest
             due = window.times[..., None] + torch.arange(1, rest.shape[-1] + 1)
-            rest[due >= self.rest.times[self.stop]] = torch.nan
+            rest.masked_fill_(due >= self.rest.times[self.stop], torch.nan)
             rest[torch.from_numpy(starts > 0), : self.length // 4] = torch.nan
             blank = torch.from_numpy(self.draws.random(window.u.shape) < _BLANK)
-            yield window._replace(u=window.u.masked_fill(blank, torch.nan), rest=rest)
+            yield window._replace(u=window.u.masked_fill(blank, torch.nan))
 
 
 def held_out_windows(rest: Rest, start: int, warm_up: int) -> list[Window]:

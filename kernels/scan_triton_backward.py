@@ -172,14 +172,12 @@ def writes_back(
         return
     kind: tl.constexpr = v.dtype.element_ty
     # What passes a tile is a difference: of a mode that forgets within it only rounding is left.
-    forgotten: tl.constexpr = 16 if kind == tl.float32 else 6
+    forgotten: tl.constexpr = 16 if kind == tl.float32 else 9
     o_m, o_i = tl.arange(0, BM), tl.arange(0, TILE)
     b_rate = tl.load(rates + i_h * M + o_m, mask=o_m < M, other=0.0)
     b_grad = tile(after + at * M * P, M, P, P, BM, BP)
-    b_through = tl.load(
-        through + at * M + o_m, mask=o_m < M, other=0.0
-    )  # of the log decay of all of the state
-    rest_of_time = -tl.sum(b_through * b_rate, 0)
+    # Of the log decay of all of the state, past the end of the tile.
+    b_through = tl.load(through + at * M + o_m, mask=o_m < M, other=0.0)
     b_drate = tl.load(drates + at * M + o_m, mask=o_m < M, other=0.0)
     by_clock = tl.zeros([TILE, BM], tl.float32)
     tokens = length(i_n, T, SEGMENT)
@@ -223,6 +221,8 @@ def writes_back(
         b_seen = tl.where(o_i[:, None] <= o_i[None, :], b_seen, 0.0)
         b_left = to_end(step, rest, sdT, TILE)
         b_fade = fade(b_left, b_rate)
+        # Said anew for each tile: a running sum would keep the rounding of what has long been forgotten.
+        later = -tl.sum(b_through * b_rate, 0)
         b_new = product(b_v, tl.trans(b_grad), kind)  # [TILE, BM]
         by_new = rounded(b_b * b_fade, kind) * b_new
         by_clock -= b_left[:, None] * by_new
@@ -231,8 +231,7 @@ def writes_back(
         b_through += tl.load(passed + o_m, mask=o_m < M, other=0.0)
         p_dstep = dstep + o_i * tdT
         change = tl.sum((by_log + by_new) * b_rate[None, :], 1) - tl.load(p_dstep, mask=o_i < rest, other=0.0)
-        tl.store(p_dstep, rest_of_time + tl.cumsum(change, 0, reverse=True), mask=o_i < rest)
-        rest_of_time += tl.sum(change, 0)
+        tl.store(p_dstep, later + tl.cumsum(change, 0, reverse=True), mask=o_i < rest)
         put(db, b_near + b_fade * b_new + own[:, None] * b_c, o_i < rest, tbT, M, TILE, BM)
         b_dv = product(b_seen, b_dy, kind) + product(b_b * b_fade, b_grad, kind)
         put(dv, b_dv, o_i < rest, tvT, P, TILE, BP)

@@ -9,6 +9,7 @@ import triton.language as tl
 
 LOG2E = tl.constexpr(1.4426950408889634)
 # About the middle of what exp(0) .. exp(110) spans. A power of 2 rounds nothing.
+LOG2_CENTRE = tl.constexpr(80.0)
 CENTRE = tl.constexpr(2.0**80)
 ROOT = tl.constexpr(2.0**40)
 
@@ -76,7 +77,8 @@ def since_start(b_clock, b_rate, EXACT: tl.constexpr):
     if EXACT:
         half = tl.exp2(b_clock[:, None] * (b_rate * (-0.5 * LOG2E))[None, :]) * ROOT
         return half * half
-    return tl.exp2(80.0 - b_clock[:, None] * (b_rate * LOG2E)[None, :])
+    x = b_clock[:, None] * (b_rate * LOG2E)[None, :]
+    return tl.exp2(-(x - LOG2_CENTRE))
 
 
 @triton.jit
@@ -84,7 +86,8 @@ def to_start(b_clock, b_rate, b_decay, EXACT: tl.constexpr):
     # [TILE, BM], takes a write to the start of the tile; finite for far tokens too, whose decay ends at 0.
     if EXACT:
         return 1.0 / tl.maximum(b_decay, 1.0 / CENTRE)
-    return tl.exp2(tl.minimum(b_clock[:, None] * (b_rate * LOG2E)[None, :] - 80.0, 80.0))
+    x = b_clock[:, None] * (b_rate * LOG2E)[None, :]
+    return tl.exp2(tl.minimum(x - LOG2_CENTRE, LOG2_CENTRE))
 
 
 @triton.jit
@@ -134,3 +137,8 @@ def expm1(x):
     x = tl.maximum(x, -1.0)
     near = x * (1 + x / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5 * (1 + x / 6 * (1 + x / 7))))))
     return tl.where(x > -0.3, near, tl.exp2(x * LOG2E) - 1)
+
+
+@triton.jit
+def sigmoid(x):
+    return 1.0 / (1.0 + tl.exp2(-x * LOG2E))

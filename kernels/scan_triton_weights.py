@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from fracts.kernels.scan_triton_tile import LOG2E, expm1
+from fracts.kernels.scan_triton_tile import LOG2E, expm1, sigmoid
 
 ROWS = 32  # tokens' heads of a program
 POWERS = 7  # of the basis: 1 and the powers of the exponent less 1; then its logarithm and the square of that
@@ -126,11 +126,6 @@ def _softplus(x):
 
 
 @triton.jit
-def _sigmoid(x):
-    return 1.0 / (1.0 + tl.exp2(-x * LOG2E))
-
-
-@triton.jit
 def _log_exponent(order, least):
     return tl.maximum(-_softplus(-order) + LOG_2, least)
 
@@ -232,7 +227,7 @@ def _backward(
     by_step = tl.sum(b_db * write * left, 1) + b_dpace * rate
     by_rate = tl.sum(b_db * write * (step[:, None] * left - gain), 1) + b_dpace * step * rate
     kind: tl.constexpr = out.dtype.element_ty
-    tl.store(p_out, (by_step * _sigmoid(raw_step)).to(kind), mask=m_row)
+    tl.store(p_out, (by_step * sigmoid(raw_step)).to(kind), mask=m_row)
     tl.store(p_out + 3 * H, by_rate.to(kind), mask=m_row)
 
 
@@ -248,7 +243,7 @@ def _softmax_back(
     weights, slope = _softmax(controls, scores, n, h, m_row, order, least, first, H, M, KNOTS, POWERS, BM)
     share = by_weight * weights
     share -= weights * tl.sum(share, 1)[:, None]
-    by_order = tl.where(-_softplus(-order) + LOG_2 > least, tl.sum(share * slope, 1) * _sigmoid(-order), 0.0)
+    by_order = tl.where(-_softplus(-order) + LOG_2 > least, tl.sum(share * slope, 1) * sigmoid(-order), 0.0)
     p_out = out + n * (H * (4 + 2 * KNOTS))
     tl.store(p_out + at, by_order.to(kind), mask=m_row)
     for j in tl.static_range(KNOTS):

@@ -151,3 +151,25 @@ def test_a_gpu_that_is_not_there_is_an_error_that_says_what_to_do():
     with pytest.raises(ValueError, match=r"device='cuda'.*device='cpu'"):
         model.fit(noise())
     assert not hasattr(model, "network_")
+
+
+@pytest.mark.gpu
+def test_replayed_graphs_train_as_launches_do(monkeypatch):
+    y = tent(600)
+
+    def trained():
+        model = make(max_epochs=3, learning_rate=1e-2, device="cuda").fit(y)
+        assert model.network_kept_
+        return model.history_, model.forecast(6, level=90)
+
+    (history, replayed), calls = trained(), []
+    monkeypatch.setattr(torch.cuda, "make_graphed_callables", lambda f, window: calls.append(1))
+    launched_history, launched = trained()
+    assert len(calls) == 1
+    np.testing.assert_allclose(history, launched_history, rtol=1e-4, equal_nan=True)
+    np.testing.assert_allclose(replayed, launched, rtol=1e-3)
+
+
+def test_a_training_that_runs_away_says_so():
+    with pytest.raises(ValueError, match=r"the loss is (nan|inf) in epoch .*a tenth of it"):
+        make(learning_rate=1e30).fit(noise())

@@ -7,14 +7,15 @@ scan and norm. Microseconds of GPU time forward, and forward and backward (input
 CUDA graphs that take turns, memory above weights and input, and then where the GPU's time goes, by the
 outermost operation that launched it. Last a training step of FracForecaster's network at width 64, batch 64
 x 700: loss, gradient, clipping and AdamW, as called from Python, as a CUDA graph, and with `--compile` by
-torch.compile.
+torch.compile; the same with no kernel of ours, and by FracForecaster's own training loop.
 """
 
 import argparse
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,8 @@ from fracts.heads import QuantileHead, pinball
 from fracts.kernels.scan_chunked import scan_chunked
 from fracts.mixer import FracMixer, Tokens
 from fracts.network import FracNetwork
+from fracts.training import train
+from fracts.windows import BATCHES_AN_EPOCH, RandomWindows, Rest
 
 DEVICE = "cuda" if CUDA else "cpu"
 WIDTH, HEADS, MODES, TIMESCALES = (1024, 16, 16, (1.0, 131072.0)) if CUDA else (64, 2, 16, (1.0, 131072.0))
@@ -41,6 +44,8 @@ SIZES = "8x4096" if CUDA else "1x20"  # batch x time
 PROFILED, SHOWN = 3, 10  # passes under the profiler; parts of the table
 SMALL_WIDTH, LAYERS, PLAIN, FREQUENCIES, HORIZON = 64, 2, 4, 4, 24
 BATCH, LENGTH = (64, 700) if CUDA else (2, 30)
+FIRST, EPOCHS = (2, 12) if CUDA else (1, 2)
+NAIVE = 1, 2  # epochs, of what takes seconds a step
 
 
 def frac() -> tuple[nn.Module, Callable]:
@@ -222,6 +227,47 @@ class Training:
         self.optimiser.step()
 
 
+@contextmanager
+def naive() -> Iterator[None]:
+    """While it lasts every operation is torch's own, launched from Python."""
+    kept = mixer.by_triton, mixer.scan, torch.cuda.make_graphed_callables
+    mixer.by_triton, mixer.scan = (lambda v: False), scan_chunked
+    torch.cuda.make_graphed_callables = lambda module, window: module
+    try:
+        yield
+    finally:
+        mixer.by_triton, mixer.scan, torch.cuda.make_graphed_callables = kept
+
+
+def fitted_us(first_epochs: int, epochs: int) -> float:
+    """Microseconds of a training step of `FracForecaster`, by Lightning, batches and held-out loss in it."""
+    draws = np.random.default_rng(0)
+    u = draws.standard_normal((400, LENGTH))
+    rest = (0.5 * u[..., None] + draws.standard_normal((*u.shape, HORIZON))).astype(np.float32)
+    beyond = np.full((1, LENGTH, HORIZON), LENGTH)
+    group, nothing = np.zeros(len(u), np.int64), np.zeros((len(u), LENGTH + 1, 0), np.float32)
+    seen = Rest(u, np.arange(LENGTH + HORIZON + 1.0), group, rest, nothing, 0, beyond)
+    taken = []
+    for limit in (1, first_epochs, epochs):  # the very first compiles, the first of each captures
+        network = Training().network
+        batches = RandomWindows(seen, 0, LENGTH, LENGTH, BATCH, 0)
+        held_out = [seen.window(np.arange(4), np.zeros(4, np.int64), LENGTH)]
+        start = time.perf_counter()
+        history, _ = train(
+            network,
+            batches,
+            held_out,
+            max_epochs=limit,
+            learning_rate=1e-4,
+            device=DEVICE,
+            trainer=None,
+            verbose=0,
+        )
+        taken.append((time.perf_counter() - start, history[-1].epoch))
+    _, (first, few), (whole, many) = taken
+    return 1e6 * (whole - first) / (BATCHES_AN_EPOCH * (many - few))
+
+
 def bench_training(compiled: bool) -> list[dict]:
     print(f"\n{f'training step, width {SMALL_WIDTH}, {BATCH}x{LENGTH}':<56}{'steps/s':>10}{'us':>10}")
     rows = []
@@ -230,17 +276,11 @@ def bench_training(compiled: bool) -> list[dict]:
         print(f"{name:<56}{1e6 / us:>10.1f}{us:>10.0f}  {note}", flush=True)
         rows.append({"what": name, "batch": BATCH, "time": LENGTH, "us": us, "note": note})
 
-    for name, by_torch, compile_it in (
-        ("scan in torch", True, False),
-        ("FracNetwork", False, False),
-        ("FracNetwork, torch.compile", False, True),
-    ):
+    tell("FracForecaster's own training", fitted_us(FIRST, EPOCHS))
+    for name, compile_it in (("FracNetwork", False), ("FracNetwork, torch.compile", True)):
         if compile_it and not compiled:
             continue
-        scan = mixer.frac_scan
         try:
-            if by_torch:
-                mixer.frac_scan = scan_chunked
             training = Training(compile_it)
             training.learn()
             tell(f"{name}, from Python", eager_us(training.learn, 10 if CUDA else 1))
@@ -249,8 +289,11 @@ def bench_training(compiled: bool) -> list[dict]:
             tell(f"{name}, CUDA graph", recording.median(), recording.note)
         except Exception as error:
             print(f"{name:<56}  left out: {told(error)}", flush=True)
-        finally:
-            mixer.frac_scan = scan
+    with naive():  # takes long
+        training = Training()
+        training.learn()
+        tell("all in torch, from Python", eager_us(training.learn, 1))
+        tell("FracForecaster's own training, all in torch", fitted_us(*NAIVE))
     return rows
 
 

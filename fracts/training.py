@@ -167,7 +167,7 @@ class _Fitting(lightning.LightningModule):
             self.loss = _Loss(self.network)
             if self.captured and window.u.is_cuda:
                 torch.cuda.make_graphed_callables(self.loss, window)  # in place
-        loss = self.loss(*window)
+        loss: Tensor = self.loss(*window)
         self.losses.append(loss.detach().clone())  # a graph writes the next one to the same place
         return loss
 

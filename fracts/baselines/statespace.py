@@ -60,6 +60,8 @@ class StateSpace:
     @classmethod
     def stack(cls, machines: Sequence[StateSpace]) -> StateSpace:
         """Models of single series as one, their states padded with zeros to the largest."""
+        if len(machines) == 1:
+            return machines[0]
         k = max(machine.design.shape[1] for machine in machines)
         padded = [
             [
@@ -111,11 +113,12 @@ class StateSpace:
                 now = _where(begun, self._skip(*now, int(gaps[row]) - 1), now)
             # Time before the first value is none of the series: the start stays what it is until then.
             begun = begun | ~np.isnan(panel.values[:, row])
-            spread = now[1]
+            spread, certain = now[1], not now[2].any()
             *after, errors[:, row], variances[:, row] = self._correct(*now, panel.values[:, row])
             now = _where(begun, (after[0], after[1], after[2]), now)
             row += 1
-            steady = whole[row - 1 : row + 1].sum() == 2 and begun.all() and not now[2].any()
+            # While a start is learned the spread may stand still, and moves again once that is done.
+            steady = certain and whole[row - 1 : row + 1].sum() == 2 and begun.all()
             if steady and _settled(spread, now[1]):
                 rows = slice(row, row + int(np.argmin(np.append(whole[row:], False))))
                 mean, errors[:, rows], variances[:, rows] = self._run(now[0], now[1], panel.values[:, rows])

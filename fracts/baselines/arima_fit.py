@@ -34,9 +34,12 @@ _STRONG_SEASON = 0.64  # strength from which a seasonal difference is taken
 _STATIONARY = 0.05  # level of the KPSS test
 _FINALISTS = 3  # fitted by exact likelihood; of series longer than `_LONG` values one
 _LONG = 150
+_PERFECT = 1e-10  # error of a perfect fit, in units of the spread of the series
 _STEADY = 1e-10  # change of the filter's variances from which they stay
 _PRECISION = 1e9  # of the likelihood, in units of rounding
 _MOST_MODELS = 94
+_NEAREST_ROOT = 1.01  # modulus that no root of a polynomial falls below
+_FARTHEST = 3.0  # start of an unbounded parameter: past it the slope is flat
 _DOUBLINGS = 60  # of the steps that a covariance is summed over
 
 
@@ -193,15 +196,24 @@ def _squares(raw: Array, series: Array, order: Order) -> float:
 
 def _polynomials(raw: Array, order: Order) -> tuple[Array, Array]:
     """Polynomials in the step back that multiply the series and the errors."""
-    ar, ma, seasonal_ar, seasonal_ma = _split(raw, order)
+    ar, ma, seasonal_ar, seasonal_ma = _weights(raw, order)
     gap = order.season_length
-    left = np.convolve(np.append(1.0, -coefficients(ar)), _spread(-coefficients(seasonal_ar), gap))
-    right = np.convolve(np.append(1.0, -coefficients(ma)), _spread(-coefficients(seasonal_ma), gap))
+    left = np.convolve(np.append(1.0, -ar), _spread(-seasonal_ar, gap))
+    right = np.convolve(np.append(1.0, -ma), _spread(-seasonal_ma, gap))
     return left, right
 
 
-def _split(raw: Array, order: Order) -> list[Array]:
-    return np.split(np.tanh(raw), np.cumsum([order.p, order.q, order.P]))
+def _weights(raw: Array, order: Order) -> list[Array]:
+    """ar, ma, AR and MA, signed alike, of unbounded parameters."""
+    partial = np.split(np.tanh(raw), np.cumsum([order.p, order.q, order.P]))
+    inside = [coefficients(part) for part in partial]
+    return [part * shrink for part, shrink in zip(inside, _shrinkage(order), strict=True)]
+
+
+def _shrinkage(order: Order) -> list[Array]:
+    """Factors of ar, ma, AR and MA that take roots from outside the unit circle to `_NEAREST_ROOT` and on."""
+    sizes = ((order.p, 1), (order.q, 1), (order.P, order.season_length), (order.Q, order.season_length))
+    return [_NEAREST_ROOT ** -(gap * np.arange(1.0, size + 1)) for size, gap in sizes]
 
 
 def _spread(weights: Array, gap: int) -> Array:
@@ -213,35 +225,74 @@ def _spread(weights: Array, gap: int) -> Array:
 
 def likeliest(values: Array, order: Order) -> tuple[ArimaFit, StateSpace]:
     """The model of the greatest exact likelihood, by statsmodels, and its machine; holes stay holes."""
-    from statsmodels.tsa.statespace.sarimax import SARIMAX
-
     scale = float(np.nanstd(values)) or 1.0
-    holes = bool(np.isnan(values).any())
-    options: dict[str, Any] = {
-        "order": (order.p, order.d, order.q),
-        "seasonal_order": (order.P, order.D, order.Q, order.season_length if order.season_length > 1 else 0),
-        "trend": "c" if order.constant else "n",
-    }
-    model = SARIMAX(values / scale, simple_differencing=not holes, use_exact_diffuse=True, **options)
-    model.tolerance = _STEADY
+    model = _unfitted(values / scale, order, simple_differencing=not np.isnan(values).any())
     start = _start(without_holes(values) / scale, order)
     found = model.fit(start, method="lbfgs", maxiter=100, factr=_PRECISION, disp=0)
-    n, count = int(found.nobs_effective), order.size + 1
-    log_likelihood = float(found.llf) - n * np.log(scale)
+    log_likelihood, n = float(found.llf), int(found.nobs_effective)
+    ended = found.mle_retvals["warnflag"] != 1
+    return _with_machine(values, order, found.params, log_likelihood, n, converged=ended)
+
+
+def perfect(values: Array, order: Order) -> tuple[ArimaFit, StateSpace]:
+    """The model of `values` (time,) whose differences are constant, and stay so without error."""
+    series = differenced(without_holes(values), order)
+    n, variance, parameters = len(series), _PERFECT**2, np.zeros(order.size + 1)
+    parameters[0], parameters[-1] = series.mean() / np.nanstd(values) * order.constant, variance
+    log_likelihood = -n * (np.log(2 * np.pi * variance) + 1) / 2
+    return _with_machine(values, order, parameters, log_likelihood, n, converged=True)
+
+
+def _with_machine(
+    values: Array, order: Order, parameters: Array, log_likelihood: float, n: int, *, converged: bool
+) -> tuple[ArimaFit, StateSpace]:
+    """A fit of `values` in units of their spread, and its machine in their own."""
+    scale, count = float(np.nanstd(values)) or 1.0, order.size + 1
+    whole = _unfitted(values / scale, order)
+    whole.update(parameters)
+    log_likelihood -= n * float(np.log(scale))
     aicc = -2 * log_likelihood + 2 * count + 2 * count * (count + 1) / max(n - count - 1, 0.5)
-    parameters = dict(zip(model.param_names, (float(value) for value in found.params), strict=True))
-    whole = SARIMAX(values / scale, use_exact_diffuse=True, **options)
-    whole.update(found.params)
-    fitted = ArimaFit(order, parameters, log_likelihood, float(aicc), found.mle_retvals["warnflag"] != 1)
-    return fitted, of_statsmodels(whole.ssm, scale)
+    named = dict(zip(whole.param_names, map(float, parameters), strict=True))
+    return ArimaFit(order, named, log_likelihood, aicc, converged), of_statsmodels(whole.ssm, scale)
+
+
+def _unfitted(values: Array, order: Order, *, simple_differencing: bool = False) -> Any:
+    """The model of statsmodels for `values`."""
+    model = _bounded(order)(
+        values,
+        order=(order.p, order.d, order.q),
+        seasonal_order=(order.P, order.D, order.Q, order.season_length if order.season_length > 1 else 0),
+        trend="c" if order.constant else "n",
+        simple_differencing=simple_differencing,
+        use_exact_diffuse=True,
+    )
+    model.tolerance = _STEADY
+    return model
+
+
+def _bounded(order: Order) -> Any:
+    """The class of statsmodels, its search kept where roots have a modulus of at least `_NEAREST_ROOT`."""
+    from statsmodels.tsa.statespace.sarimax import SARIMAX
+
+    ar, ma, seasonal_ar, seasonal_ma = _shrinkage(order)
+    factors = np.concatenate([np.ones(int(order.constant)), ar, ma, seasonal_ar, seasonal_ma, [1.0]])
+
+    class Bounded(SARIMAX):
+        def transform_params(self, unconstrained: Array) -> Any:
+            return super().transform_params(unconstrained) * factors
+
+        def untransform_params(self, constrained: Array) -> Any:
+            return super().untransform_params(constrained / factors)
+
+    return Bounded
 
 
 def _start(filled: Array, order: Order) -> Array:
     """Parameters of the least sum of squares, in the order of statsmodels."""
     series = differenced(filled, order)
     mean = series.mean() * order.constant
-    raw = _least_squares(series - mean, order)
-    ar, ma, seasonal_ar, seasonal_ma = (coefficients(part) for part in _split(raw, order))
+    raw = np.clip(_least_squares(series - mean, order), -_FARTHEST, _FARTHEST)
+    ar, ma, seasonal_ar, seasonal_ma = _weights(raw, order)
     intercept = [mean * (1 - ar.sum()) * (1 - seasonal_ar.sum())] * order.constant
     variance = max(_squares(raw, series - mean, order) / len(series), 1e-12)
     return np.concatenate([intercept, ar, -ma, seasonal_ar, -seasonal_ma, [variance]])

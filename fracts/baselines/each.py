@@ -120,7 +120,7 @@ def _check_options(n_jobs: object, progress: object, fallback: object) -> None:
     ):
         raise ValueError(f"n_jobs must be None (1), a number of processes or -1 for all, got {n_jobs!r}.")
     if not isinstance(progress, bool):
-        raise ValueError(f"progress must be True (a bar on stderr) or False, got {progress!r}.")
+        raise ValueError(f"progress must be True (a bar) or False, got {progress!r}.")
     if not (fallback is None or isinstance(fallback, Forecaster)):
         raise TypeError(
             f"fallback must be None (Naive) or a forecaster, got a {type(fallback).__name__}. "

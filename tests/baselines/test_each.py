@@ -1,6 +1,8 @@
 """Many series, each with its own model: who fails is named, replaced, and does not touch the others."""
 
 import io
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -108,11 +110,16 @@ def test_progress_in_a_log_is_whole_lines_now_and_then(capsys, monkeypatch):
     assert not any("\r" in line for line in lines)
 
 
-def test_progress_in_a_notebook_is_a_bar_that_moves(monkeypatch):
+def test_progress_in_a_notebook_is_one_output_that_changes(monkeypatch):
     cell = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
+    outputs, updates = [], []
+    output = SimpleNamespace(update=lambda data, raw: updates.append(data["text/plain"]))
+    display = SimpleNamespace(display=lambda data, raw, display_id: outputs.append(data) or output)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
     monkeypatch.setattr(progress.sys, "stderr", cell)
     assert list(progress.shown(iter("ab"), 2)) == ["a", "b"]
-    assert cell.getvalue().count("\n") == 1 and "\r100%" in cell.getvalue()
+    assert cell.getvalue() == "" and len(outputs) == 1
+    assert len(updates) == 1 and updates[0].startswith("100%") and "2/2" in updates[0]
 
 
 def test_stamps_on_no_grid_are_refused_with_a_cure():

@@ -38,8 +38,6 @@ _PERFECT = 1e-10  # error of a perfect fit, in units of the spread of the series
 _STEADY = 1e-10  # change of the filter's variances from which they stay
 _PRECISION = 1e9  # of the likelihood, in units of rounding
 _MOST_MODELS = 94
-_NEAREST_ROOT = 1.01  # modulus that no root of a polynomial falls below
-_FARTHEST = 3.0  # start of an unbounded parameter: past it the slope is flat
 _DOUBLINGS = 60  # of the steps that a covariance is summed over
 
 
@@ -196,24 +194,15 @@ def _squares(raw: Array, series: Array, order: Order) -> float:
 
 def _polynomials(raw: Array, order: Order) -> tuple[Array, Array]:
     """Polynomials in the step back that multiply the series and the errors."""
-    ar, ma, seasonal_ar, seasonal_ma = _weights(raw, order)
+    ar, ma, seasonal_ar, seasonal_ma = _split(raw, order)
     gap = order.season_length
-    left = np.convolve(np.append(1.0, -ar), _spread(-seasonal_ar, gap))
-    right = np.convolve(np.append(1.0, -ma), _spread(-seasonal_ma, gap))
+    left = np.convolve(np.append(1.0, -coefficients(ar)), _spread(-coefficients(seasonal_ar), gap))
+    right = np.convolve(np.append(1.0, -coefficients(ma)), _spread(-coefficients(seasonal_ma), gap))
     return left, right
 
 
-def _weights(raw: Array, order: Order) -> list[Array]:
-    """ar, ma, AR and MA, signed alike, of unbounded parameters."""
-    partial = np.split(np.tanh(raw), np.cumsum([order.p, order.q, order.P]))
-    inside = [coefficients(part) for part in partial]
-    return [part * shrink for part, shrink in zip(inside, _shrinkage(order), strict=True)]
-
-
-def _shrinkage(order: Order) -> list[Array]:
-    """Factors of ar, ma, AR and MA that take roots from outside the unit circle to `_NEAREST_ROOT` and on."""
-    sizes = ((order.p, 1), (order.q, 1), (order.P, order.season_length), (order.Q, order.season_length))
-    return [_NEAREST_ROOT ** -(gap * np.arange(1.0, size + 1)) for size, gap in sizes]
+def _split(raw: Array, order: Order) -> list[Array]:
+    return np.split(np.tanh(raw), np.cumsum([order.p, order.q, order.P]))
 
 
 def _spread(weights: Array, gap: int) -> Array:
@@ -258,7 +247,9 @@ def _with_machine(
 
 def _unfitted(values: Array, order: Order, *, simple_differencing: bool = False) -> Any:
     """The model of statsmodels for `values`."""
-    model = _bounded(order)(
+    from statsmodels.tsa.statespace.sarimax import SARIMAX
+
+    model = SARIMAX(
         values,
         order=(order.p, order.d, order.q),
         seasonal_order=(order.P, order.D, order.Q, order.season_length if order.season_length > 1 else 0),
@@ -270,29 +261,12 @@ def _unfitted(values: Array, order: Order, *, simple_differencing: bool = False)
     return model
 
 
-def _bounded(order: Order) -> Any:
-    """The class of statsmodels, its search kept where roots have a modulus of at least `_NEAREST_ROOT`."""
-    from statsmodels.tsa.statespace.sarimax import SARIMAX
-
-    ar, ma, seasonal_ar, seasonal_ma = _shrinkage(order)
-    factors = np.concatenate([np.ones(int(order.constant)), ar, ma, seasonal_ar, seasonal_ma, [1.0]])
-
-    class Bounded(SARIMAX):
-        def transform_params(self, unconstrained: Array) -> Any:
-            return super().transform_params(unconstrained) * factors
-
-        def untransform_params(self, constrained: Array) -> Any:
-            return super().untransform_params(constrained / factors)
-
-    return Bounded
-
-
 def _start(filled: Array, order: Order) -> Array:
     """Parameters of the least sum of squares, in the order of statsmodels."""
     series = differenced(filled, order)
     mean = series.mean() * order.constant
-    raw = np.clip(_least_squares(series - mean, order), -_FARTHEST, _FARTHEST)
-    ar, ma, seasonal_ar, seasonal_ma = _weights(raw, order)
+    raw = _least_squares(series - mean, order)
+    ar, ma, seasonal_ar, seasonal_ma = (coefficients(part) for part in _split(raw, order))
     intercept = [mean * (1 - ar.sum()) * (1 - seasonal_ar.sum())] * order.constant
     variance = max(_squares(raw, series - mean, order) / len(series), 1e-12)
     return np.concatenate([intercept, ar, -ma, seasonal_ar, -seasonal_ma, [variance]])

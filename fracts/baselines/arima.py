@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from fracts.baselines.arima_fit import (
     Order,
     differenced,
     likeliest,
+    perfect,
     plain_differences,
     search,
     seasonal_differences,
@@ -59,6 +60,9 @@ class ARIMA(EachSeries, OnMachine, Forecaster):
     the order sees them filled by straight lines. Forecasts and `update` are those of an exact Kalman filter,
     without a new fit. Its cost grows with the cube of the season length: seasons beyond some 50 steps are
     slow.
+
+    A series whose differences are constant, such as a straight line or an exact season, goes on as it is. It
+    is distrusted with a FitWarning, and so is one whose optimiser did not converge.
 
     Examples
     --------
@@ -111,9 +115,10 @@ class _Fitter:
         if len(series) < _FEWEST or np.count_nonzero(~np.isnan(values)) < _FEWEST:
             raise Unfit(f"{np.count_nonzero(~np.isnan(values))} values are too few")
         if np.ptp(series) <= 1e-10 * np.nanmax(np.abs(values)):
-            raise Unfit(
-                "its values are constant" if start.d + start.D == 0 else "its differences are constant"
-            )
+            if start.d + start.D == 0:
+                raise Unfit("its values are constant")
+            straight, space = perfect(values, replace(start, constant=True))
+            return Fitted(space, straight, f"{straight.order} fits perfectly, so its intervals have no width")
         orders = [start] if len(fixed) == 5 else search(values, start, fixed)
         models = [likeliest(values, order) for order in orders]
         best, space = min(models, key=lambda model: model[0].aicc)

@@ -34,6 +34,7 @@ _STRONG_SEASON = 0.64  # strength from which a seasonal difference is taken
 _STATIONARY = 0.05  # level of the KPSS test
 _FINALISTS = 3  # fitted by exact likelihood; of series longer than `_LONG` values one
 _LONG = 150
+_PERFECT = 1e-10  # error of a perfect fit, in units of the spread of the series
 _STEADY = 1e-10  # change of the filter's variances from which they stay
 _PRECISION = 1e9  # of the likelihood, in units of rounding
 _MOST_MODELS = 94
@@ -213,27 +214,51 @@ def _spread(weights: Array, gap: int) -> Array:
 
 def likeliest(values: Array, order: Order) -> tuple[ArimaFit, StateSpace]:
     """The model of the greatest exact likelihood, by statsmodels, and its machine; holes stay holes."""
-    from statsmodels.tsa.statespace.sarimax import SARIMAX
-
     scale = float(np.nanstd(values)) or 1.0
-    holes = bool(np.isnan(values).any())
-    options: dict[str, Any] = {
-        "order": (order.p, order.d, order.q),
-        "seasonal_order": (order.P, order.D, order.Q, order.season_length if order.season_length > 1 else 0),
-        "trend": "c" if order.constant else "n",
-    }
-    model = SARIMAX(values / scale, simple_differencing=not holes, use_exact_diffuse=True, **options)
-    model.tolerance = _STEADY
+    model = _unfitted(values / scale, order, simple_differencing=not np.isnan(values).any())
     start = _start(without_holes(values) / scale, order)
     found = model.fit(start, method="lbfgs", maxiter=100, factr=_PRECISION, disp=0)
-    n, count = int(found.nobs_effective), order.size + 1
-    log_likelihood = float(found.llf) - n * np.log(scale)
+    log_likelihood, n = float(found.llf), int(found.nobs_effective)
+    ended = found.mle_retvals["warnflag"] != 1
+    return _with_machine(values, order, found.params, log_likelihood, n, converged=ended)
+
+
+def perfect(values: Array, order: Order) -> tuple[ArimaFit, StateSpace]:
+    """The model of `values` (time,) whose differences are constant, and stay so without error."""
+    series = differenced(without_holes(values), order)
+    n, variance, parameters = len(series), _PERFECT**2, np.zeros(order.size + 1)
+    parameters[0], parameters[-1] = series.mean() / np.nanstd(values) * order.constant, variance
+    log_likelihood = -n * (np.log(2 * np.pi * variance) + 1) / 2
+    return _with_machine(values, order, parameters, log_likelihood, n, converged=True)
+
+
+def _with_machine(
+    values: Array, order: Order, parameters: Array, log_likelihood: float, n: int, *, converged: bool
+) -> tuple[ArimaFit, StateSpace]:
+    """A fit of `values` in units of their spread, and its machine in their own."""
+    scale, count = float(np.nanstd(values)) or 1.0, order.size + 1
+    whole = _unfitted(values / scale, order)
+    whole.update(parameters)
+    log_likelihood -= n * float(np.log(scale))
     aicc = -2 * log_likelihood + 2 * count + 2 * count * (count + 1) / max(n - count - 1, 0.5)
-    parameters = dict(zip(model.param_names, (float(value) for value in found.params), strict=True))
-    whole = SARIMAX(values / scale, use_exact_diffuse=True, **options)
-    whole.update(found.params)
-    fitted = ArimaFit(order, parameters, log_likelihood, float(aicc), found.mle_retvals["warnflag"] != 1)
-    return fitted, of_statsmodels(whole.ssm, scale)
+    named = dict(zip(whole.param_names, map(float, parameters), strict=True))
+    return ArimaFit(order, named, log_likelihood, aicc, converged), of_statsmodels(whole.ssm, scale)
+
+
+def _unfitted(values: Array, order: Order, *, simple_differencing: bool = False) -> Any:
+    """The model of statsmodels for `values`."""
+    from statsmodels.tsa.statespace.sarimax import SARIMAX
+
+    model = SARIMAX(
+        values,
+        order=(order.p, order.d, order.q),
+        seasonal_order=(order.P, order.D, order.Q, order.season_length if order.season_length > 1 else 0),
+        trend="c" if order.constant else "n",
+        simple_differencing=simple_differencing,
+        use_exact_diffuse=True,
+    )
+    model.tolerance = _STEADY
+    return model
 
 
 def _start(filled: Array, order: Order) -> Array:

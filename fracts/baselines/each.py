@@ -6,7 +6,6 @@ the panel is one `Partition` of machines, and the hooks of every such estimator 
 
 from __future__ import annotations
 
-import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from threadpoolctl import ThreadpoolController
 
 from fracts.base import Forecaster
 from fracts.baselines.machines import Inner, Partition
+from fracts.baselines.progress import shown
 from fracts.checks import FitWarning
 from fracts.series import Panel
 from fracts.timeline import Clock
@@ -120,7 +120,7 @@ def _check_options(n_jobs: object, progress: object, fallback: object) -> None:
     ):
         raise ValueError(f"n_jobs must be None (1), a number of processes or -1 for all, got {n_jobs!r}.")
     if not isinstance(progress, bool):
-        raise ValueError(f"progress must be True (a bar on stderr) or False, got {progress!r}.")
+        raise ValueError(f"progress must be True (a bar) or False, got {progress!r}.")
     if not (fallback is None or isinstance(fallback, Forecaster)):
         raise TypeError(
             f"fallback must be None (Naive) or a forecaster, got a {type(fallback).__name__}. "
@@ -136,7 +136,7 @@ def _fit_all(
 
     with parallel_config(backend="loky", inner_max_num_threads=1):
         results = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(_try)(fitter, row) for row in values)
-        return list(_shown(results, len(values), progress))
+        return list(shown(results, len(values)) if progress else results)
 
 
 def _try(fitter: Callable[[Array, int], Fitted], row: Array) -> Fitted | str:
@@ -155,15 +155,6 @@ def _try(fitter: Callable[[Array, int], Fitted], row: Array) -> Fitted | str:
 def _libraries() -> ThreadpoolController:
     """Those that the process has loaded; to look for them takes longer than many a fit."""
     return ThreadpoolController()
-
-
-def _shown(results: Any, total: int, progress: bool) -> Any:
-    """`results` with a bar on stderr: a widget in notebooks, a line now and then in logs."""
-    if not progress:
-        return results
-    from tqdm.auto import tqdm
-
-    return tqdm(results, total=total, unit="series", mininterval=0.1 if sys.stderr.isatty() else 10.0)
 
 
 def _warn(model: str, failures: dict[Any, str], remarks: dict[Any, str], substitute: str) -> None:

@@ -14,14 +14,14 @@ models, their likelihood, the choice between them and their ARIMA forms.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular, toeplitz
+from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 from scipy.signal import lfilter
 
@@ -210,11 +210,11 @@ def _likelihood(values: Array, form: Form, shares: Array) -> _Likelihood:
     filled = np.where(np.isnan(values), 0.0, values)
     impulse = np.zeros(len(values))
     impulse[0] = 1.0
-    unknown = toeplitz(lfilter([1.0], right, impulse), np.zeros(left.size - 1))
+    unknown = _later(lfilter([1.0], right, impulse), range(left.size - 1))
     n, determinant, by_coefficient = len(values) - holes.size, 0.0, np.zeros(4)
     if holes.size:
         response = lfilter(left, right, impulse)
-        missing = toeplitz(response, np.zeros(len(values)))[:, holes]
+        missing = _later(response, holes)
         determinant = float(np.linalg.slogdet(missing.T @ missing)[1])
         unknown = np.column_stack([unknown, missing])
         inverse = np.vstack([np.linalg.pinv(missing).T, np.zeros_like(missing)])
@@ -240,12 +240,17 @@ def _moved(
     """
     adjoint = lfilter([1.0], right, weights[::-1])[::-1]
     delays = np.zeros(right.size - 1)
-    lagged = [
-        sliding_window_view(np.append(delays, series), len(series))[::-1] @ adjoint
-        for series in (inputs, outputs)
-    ]
-    moved: Array = left_slopes @ lagged[0] - right_slopes @ lagged[1]
+    by_input, by_output = (
+        np.correlate(np.append(delays, series), adjoint)[::-1] for series in (inputs, outputs)
+    )
+    moved: Array = left_slopes @ by_input - right_slopes @ by_output
     return moved
+
+
+def _later(series: Array, steps: Iterable[int]) -> Array:
+    """(time, steps): `series` (time,) that many steps later, with zeros before it."""
+    columns = [np.append(np.zeros(k), series[: len(series) - k]) for k in steps]
+    return np.stack(columns, axis=1)
 
 
 def _with_few_holes(values: Array) -> Array:

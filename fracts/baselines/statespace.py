@@ -60,6 +60,8 @@ class StateSpace:
     @classmethod
     def stack(cls, machines: Sequence[StateSpace]) -> StateSpace:
         """Models of single series as one, their states padded with zeros to the largest."""
+        if len(machines) == 1:
+            return machines[0]
         k = max(machine.design.shape[1] for machine in machines)
         padded = [
             [
@@ -104,18 +106,20 @@ class StateSpace:
         errors = np.full(panel.values.shape, np.nan)
         variances = np.full(panel.values.shape, np.nan)
         gaps = np.rint(np.diff(np.append(state["time"][0], panel.times)))
-        whole = (gaps == 1) & ~np.isnan(panel.values).any(axis=0)
+        seen = ~np.isnan(panel.values)
+        whole = (gaps == 1) & seen.all(axis=0)
         row = 0
         while row < len(gaps):
             if gaps[row] > 1:
                 now = _where(begun, self._skip(*now, int(gaps[row]) - 1), now)
             # Time before the first value is none of the series: the start stays what it is until then.
-            begun = begun | ~np.isnan(panel.values[:, row])
-            spread = now[1]
+            begun = begun | seen[:, row]
+            spread, certain = now[1], not now[2].any()
             *after, errors[:, row], variances[:, row] = self._correct(*now, panel.values[:, row])
             now = _where(begun, (after[0], after[1], after[2]), now)
             row += 1
-            steady = whole[row - 1 : row + 1].sum() == 2 and begun.all() and not now[2].any()
+            # While a start is learned the spread may stand still, and moves again once that is done.
+            steady = certain and whole[row - 1] and whole[row : row + 1].any() and begun.all()
             if steady and _settled(spread, now[1]):
                 rows = slice(row, row + int(np.argmin(np.append(whole[row:], False))))
                 mean, errors[:, rows], variances[:, rows] = self._run(now[0], now[1], panel.values[:, rows])
@@ -161,27 +165,34 @@ class StateSpace:
     def _run(self, mean: Array, spread: Array, values: Array) -> tuple[Array, Array, Array]:
         """Mean, errors and variances after `values` without holes, with a spread that stays as it is."""
         _, variance, gain = self._gain(spread, np.ones(len(values), dtype=bool))
-        errors = np.empty(values.shape)
-        for row in range(values.shape[1]):
-            errors[:, row] = error = values[:, row] - (self.design * mean).sum(axis=1)
-            mean = (self.transition @ mean[..., None])[..., 0] + gain * error[:, None]
+        errors = np.empty((values.shape[1], len(values), 1, 1))  # in order, as the products take them
+        row, column, now = self.design[:, None], gain[..., None], mean[..., None]
+        for value, error in zip(values.T[..., None, None], errors, strict=True):
+            np.subtract(value, row @ now, out=error)
+            now = self.transition @ now + column * error
         usable = (variance > 0)[:, None]
-        return mean, np.where(usable, errors, np.nan), np.where(usable, variance[:, None], np.nan)
+        told = errors[:, :, 0, 0].T
+        return now[..., 0], np.where(usable, told, np.nan), np.where(usable, variance[:, None], np.nan)
 
     def _gain(self, spread: Array, seen: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
         """Covariance of the next state with a value, variance of that, and their ratio where it is of use."""
         reach = (spread @ self.design[..., None])[..., 0]
-        variance = (self.design * reach).sum(axis=1) + self.error
+        variance = self._read(reach) + self.error
         moved = (self.transition @ reach[..., None])[..., 0] + self.cross
         usable = seen & (variance > 0)
         gain = np.where(usable[:, None], moved / np.where(usable, variance, 1.0)[:, None], 0.0)
         return moved, variance, gain
 
+    def _read(self, states: Array) -> Array:
+        """(series,): what `states` (series, k) add to a value."""
+        read: Array = (self.design[:, None] @ states[..., None])[:, 0, 0]
+        return read
+
     def _correct(
         self, mean: Array, spread: Array, diffuse: Array, values: Array
     ) -> tuple[Array, Array, Array, Array, Array]:
         seen = ~np.isnan(values)
-        error = np.where(seen, values - (self.design * mean).sum(axis=1), 0.0)
+        error = np.where(seen, values - self._read(mean), 0.0)
         moved, variance, gain = self._gain(spread, seen)
         usable = seen & (variance > 0)
         after = _through(self.transition, spread) + self.noise - gain[..., None] * moved[:, None]

@@ -77,7 +77,6 @@ def test_a_walk_with_a_slope_has_a_constant():
     ("y", "reason"),
     [
         (np.full(50, 2.0), "its values are constant"),
-        (np.arange(50.0), "its differences are constant"),
         ([1.0, 3.0, 2.0], "3 values are too few"),
     ],
 )
@@ -86,6 +85,30 @@ def test_what_cannot_be_fitted_is_naive_with_one_warning(y, reason):
         model = ARIMA(3).fit(y)
     assert len(said) == 1
     np.testing.assert_array_equal(model.predict(), y[-1])
+
+
+TIME = np.arange(54.0)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [3 + 2 * TIME, 1e6 - 0.1 * TIME, np.tile([1.0, 5.0, 3.0], 18), np.tile([1.0, 5.0, 3.0], 18) - TIME],
+    ids=["line", "falling line", "season", "season on a line"],
+)
+def test_what_fits_perfectly_goes_on_with_one_warning(y):
+    with pytest.warns(FitWarning, match="ARIMA: series 0: ARIMA.* fits perfectly") as said:
+        model = ARIMA(6, season_length=3).fit(y[:48])
+    assert len(said) == 1 and not model.failures_
+    table = model.predict(level=90)
+    assert np.isfinite(table).all()
+    np.testing.assert_allclose(table, np.repeat(y[48:, None], 3, axis=1), rtol=1e-6)
+    np.testing.assert_allclose(model.update(y[48:51]).predict(3), y[51:], rtol=1e-6)
+
+
+def test_a_perfect_fit_follows_what_comes_after_it():
+    with pytest.warns(FitWarning, match="fits perfectly"):
+        model = ARIMA(2).fit(np.arange(50.0))
+    np.testing.assert_allclose(model.update([60.0]).predict(), [61, 62], rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,16 @@
 """Many series, each with its own model: who fails is named, replaced, and does not touch the others."""
 
+import io
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
 from fracts import FitWarning
-from fracts.baselines import ARFIMA, SeasonalNaive
+from fracts.baselines import ARFIMA, SeasonalNaive, progress
 from fracts.baselines.each import Fitted, _fit_all
 from fracts.datasets import make_arfima
 
@@ -95,6 +99,27 @@ def test_progress_is_silent_unless_asked_for_and_then_counts_series(panel, capsy
     ARFIMA(2, progress=True).fit(y)
     out, err = capsys.readouterr()
     assert out == "" and "2/2" in err and "series" in err
+
+
+def test_progress_in_a_log_is_whole_lines_now_and_then(capsys, monkeypatch):
+    clock = iter([0.0, 4.0, 11.0, 12.0, 13.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    assert list(progress.shown(iter("abcd"), 4)) == list("abcd")
+    lines = capsys.readouterr().err.split("\n")
+    assert [line.partition("/4 [")[0][-1:] for line in lines] == ["2", "4", ""]
+    assert not any("\r" in line for line in lines)
+
+
+def test_progress_in_a_notebook_is_one_output_that_changes(monkeypatch):
+    cell = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
+    outputs, updates = [], []
+    output = SimpleNamespace(update=lambda data, raw: updates.append(data["text/plain"]))
+    display = SimpleNamespace(display=lambda data, raw, display_id: outputs.append(data) or output)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    monkeypatch.setattr(progress.sys, "stderr", cell)
+    assert list(progress.shown(iter("ab"), 2)) == ["a", "b"]
+    assert cell.getvalue() == "" and len(outputs) == 1
+    assert len(updates) == 1 and updates[0].startswith("100%") and "2/2" in updates[0]
 
 
 def test_stamps_on_no_grid_are_refused_with_a_cure():

@@ -54,6 +54,10 @@ MODELS = {
         lambda y: SARIMAX(y, order=(1, 1, 1), seasonal_order=(0, 1, 1, 4), use_exact_diffuse=True),
         [0.4, 0.3, -0.5, 1.3],
     ),
+    "seasonal differences alone": (
+        lambda y: SARIMAX(y, order=(1, 0, 0), seasonal_order=(0, 1, 1, 4), use_exact_diffuse=True),
+        [0.4, -0.5, 1.3],
+    ),
     "stationary": (lambda y: SARIMAX(y, order=(2, 0, 1)), [0.5, 0.2, 0.4, 0.7]),
 }
 

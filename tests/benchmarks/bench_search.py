@@ -1,14 +1,19 @@
 """Is a search worth its time, and does the timescale that it chooses follow the memory of a series?
 
     FRACTS_DATA=folder python tests/benchmarks/bench_search.py [--data ETTh1] [--trials 30] [--ridge]
+        [--who TPE,AutoNHITS] [--workers 1] [--seconds 300] [--studies folder] [--device cuda] [--out folder]
     python tests/benchmarks/bench_search.py --cuts [--rows 1048576] [--trials 20]
 
 The first compares, on a sample of 100 series of M4 Hourly, ETTh1 at 96 hours, the log realised variance of
 the S&P 500 (22 days) and the log flow of the Saugeen (30 days), `FracForecaster` as it stands, after 30
 trials of TPE (the best of them, and the simplest near it) and after 30 of random search, all validated on the
 same origins; MASE on the test rows, which no trial sees, and seconds. `NEURALFORECAST_PYTHON` names the
-Python of an environment with neuralforecast and optuna: its AutoNHITS has as many trials, and then as many
-seconds. `--ridge` searches `FracRidge`.
+Python of an environment with neuralforecast and optuna: its AutoNHITS has as many trials and at least as many
+seconds, and a row for each trial that is better than those before it. `--ridge` searches `FracRidge`.
+
+`--who` runs some of these alone, `--workers` that many processes on one study, whose seconds are added up;
+`--seconds` ends a search by the clock; `--studies` keeps the studies in a folder, where a later run goes on
+with them.
 
 With `--cuts` the series are power laws tempered at 64, 256 and 1,024 steps: MA weights of (1 - B)^-0.45 times
 exp(-lag / cut). The longest timescale of the simplest and of the best trial of a search of `FracRidge` is

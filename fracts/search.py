@@ -196,7 +196,7 @@ class FracSearch(BaseEstimator):
             studies.join(study, validation.task(self.estimator))
             others = studies.best_settings(self.from_study, storage)
             studies.line_up(study, space.start(self.estimator), first + others)
-            with line(n_trials, metric, shown=self.verbose == 1) as told:
+            with line(n_trials, timeout, metric, shown=self.verbose == 1) as told:
                 studies.run_trials(study, objective, n_trials, timeout, told.then(self.callback))
             self._conclude(study, objective, y, X)
         return self

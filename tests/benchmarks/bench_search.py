@@ -13,7 +13,7 @@ seconds, and a row for each trial that is better than those before it. `--ridge`
 
 `--who` runs some of these alone, `--workers` that many processes on one study, whose seconds are added up;
 `--seconds` ends a search by the clock; `--studies` keeps the studies in a folder, where a later run goes on
-with them.
+with them, by another `--seed` lest it draw the same at random.
 
 With `--cuts` the series are power laws tempered at 64, 256 and 1,024 steps: MA weights of (1 - B)^-0.45 times
 exp(-lag / cut). The longest timescale of the simplest and of the best trial of a search of `FracRidge` is
@@ -101,7 +101,7 @@ def tested(model, table, first, step):
     return float(scores.loc["it", "mase"]), time.perf_counter() - begin
 
 
-def worker(number, model, history, step, who, n_trials, seconds, journal):
+def worker(number, seed, model, history, step, who, n_trials, seconds, journal):
     """Table of the trials of a study, once it has `n_trials` or `seconds` are over."""
     warnings.simplefilter("ignore", FitWarning)
     search = FracSearch(
@@ -110,7 +110,7 @@ def worker(number, model, history, step, who, n_trials, seconds, journal):
         timeout=seconds or None,
         storage=journal,
         step=step,
-        sampler=optuna.samplers.RandomSampler(seed=number) if who == "random" else None,
+        sampler=optuna.samplers.RandomSampler(seed=seed) if who == "random" else None,
         refit=False,
         random_state=0,
         callback=lambda study, trial: len(study.get_trials(deepcopy=False)) >= n_trials,
@@ -124,7 +124,8 @@ def ours(who, model, table, n_test, step, n_trials, journal):
     first, n_workers = last_stamps(table, n_test)[0], option("--workers", 1)
     task = model, table[table["ds"] < first], step, who, n_trials, option("--seconds", 0.0), journal
     with ProcessPoolExecutor(n_workers, get_context("spawn")) as pool:
-        tables = [pool.submit(worker, number, *task) for number in range(n_workers)]
+        seeds = enumerate(range(option("--seed", 0), option("--seed", 0) + n_workers))
+        tables = [pool.submit(worker, number, seed, *task) for number, seed in seeds]
         found = max((each.result() for each in tables), key=lambda table: table["trial"].size)
         picks = {name: chosen(found, model, name) for name in ("best", "simplest")}
         models = {
@@ -160,6 +161,7 @@ def peer(table, horizon, n_test, step, n_trials, seconds, journal):
         "seconds": seconds,
         "limit": option("--seconds", 0.0) or None,
         "workers": option("--workers", 1),
+        "seed": option("--seed", 0),
         "journal": journal,
     }
     with tempfile.TemporaryDirectory() as away:  # it writes logs where it runs

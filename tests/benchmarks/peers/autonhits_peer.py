@@ -2,9 +2,9 @@
 
 Needs an environment of its own with `pip install neuralforecast optuna`. The task has `table` (lists
 unique_id, ds, y), `horizon`, `validation` and `test` (rows), `step` (rows between two forecasts), `journal`
-(a file), `workers` (processes), and how long the search goes on: until there were `trials` and `seconds` are
-over, at most `limit` seconds of the clock unless null. The answer has `picks`: the best trial so far, each
-time that there is a better one, with its forecasts of the test rows.
+(a file), `workers` (processes), `seed`, and how long the search goes on: until there were `trials` and
+`seconds` are over, at most `limit` seconds of the clock unless null. The answer has `picks`: the best trial
+so far, each time that there is a better one, with its forecasts of the test rows.
 """
 
 import json
@@ -69,7 +69,7 @@ def search(number, task):
         horizon,
         config=lambda trial: {**default(trial), **SILENT},
         backend="optuna",
-        search_alg=optuna.samplers.TPESampler(seed=number),
+        search_alg=optuna.samplers.TPESampler(seed=task["seed"] + number),
         num_samples=10_000,
         callbacks=[stop],
         optuna_options=OptunaOptions(

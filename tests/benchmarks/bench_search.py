@@ -13,7 +13,8 @@ seconds, and a row for each trial that is better than those before it. `--ridge`
 
 `--who` runs some of these alone, `--workers` that many processes on one study, whose seconds are added up;
 `--seconds` ends a search by the clock; `--studies` keeps the studies in a folder, where a later run goes on
-with them, by another `--seed` lest it draw the same at random.
+with them, by another `--seed` lest it draw the same at random. `--budget` is the time of AutoNHITS where TPE
+is not run beside it.
 
 With `--cuts` the series are power laws tempered at 64, 256 and 1,024 steps: MA weights of (1 - B)^-0.45 times
 exp(-lag / cut). The longest timescale of the simplest and of the best trial of a search of `FracRidge` is
@@ -204,7 +205,9 @@ def worth():
                 told = {"validation": np.nan, "trials": 0, "seconds": seconds}
                 rows.append({"who": who, "mase": mase, **told})
             elif who == "AutoNHITS":
-                budget = next((row["seconds"] for row in rows if row["who"] == "TPE"), 0.0)
+                budget = next(
+                    (row["seconds"] for row in rows if row["who"] == "TPE"), option("--budget", 0.0)
+                )
                 rows += peer(table, horizon, n_test, step, n_trials, budget, journal)
             else:
                 rows += ours(who, model, table, n_test, step, n_trials, journal)

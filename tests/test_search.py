@@ -14,7 +14,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from fracts import ARFIMA, FracRidge, FracSearch, Naive, WindowAverage, backtest
+from fracts import ARFIMA, FracRidge, FracSearch, WindowAverage, backtest
 from fracts.parsimony import simplest
 
 SMALL = {"n_modes": IntDistribution(2, 6), "timescales_high": FloatDistribution(16, 256, log=True)}
@@ -117,9 +117,7 @@ def test_an_estimator_without_timescales_has_no_simplest_trial(y):
 
 
 def test_the_windows_take_a_fifth_of_the_history_unless_told_otherwise(y):
-    search = FracSearch(Naive(3), {"horizon": CategoricalDistribution([3])}, n_trials=1, random_state=0).fit(
-        y
-    )
+    search = FracSearch(WindowAverage(3, 5), n_trials=1, random_state=0).fit(y)
     assert (search.n_windows_, search.step_) == (13, 3)
 
 

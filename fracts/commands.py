@@ -109,6 +109,8 @@ def search(
     """
     if trials is None and timeout is None:
         raise click.UsageError("A search does not end by itself: give --trials 50, say, or --timeout.")
+    if save is not None and not save.absolute().parent.is_dir():
+        raise click.UsageError(f"There is no folder {save.parent} to save {save.name} in. Make it first.")
     estimator: Forecaster = getattr(fracts, model)(horizon)
     searched = FracSearch(
         estimator,

@@ -44,8 +44,8 @@ class FracSearch(BaseEstimator):
         again for the table, and should do nothing else.
     n_trials : trials that a call of fit runs, failed and pruned ones among them.
     timeout : seconds after which no trial is begun. One of `n_trials` and `timeout` is needed.
-    storage : None for memory, the path of a journal file, an URL of a database ("sqlite:///study.db",
-        "postgresql+psycopg://..."), or an Optuna storage.
+    storage : None for memory, of which a fit that is interrupted leaves nothing; the path of a journal file,
+        an URL of a database ("sqlite:///study.db", "postgresql+psycopg://..."), or an Optuna storage.
     study_name : of the study in `storage`; None is "fracts".
     sampler : an Optuna sampler; None is TPE, seeded for each trial by `random_state` and its number.
     pruner : an Optuna pruner, which ends a network's training that lags behind; None is the median's.
@@ -156,7 +156,8 @@ class FracSearch(BaseEstimator):
 
         Raises
         ------
-        ModuleNotFoundError : Optuna is not installed.
+        ModuleNotFoundError : Optuna is not installed, or the driver of a database.
+        OSError : the storage cannot be opened.
         TypeError : the estimator is no forecaster; a parameter or `y` is of a kind that is not read.
         ValueError : a parameter is out of range; `y` is too short for the windows; the study is of other data
             or another task; no trial of the study succeeded.
@@ -196,7 +197,7 @@ class FracSearch(BaseEstimator):
             studies.join(study, validation.task(self.estimator))
             others = studies.best_settings(self.from_study, storage)
             studies.line_up(study, space.start(self.estimator), first + others)
-            with line(n_trials, metric, shown=self.verbose == 1) as told:
+            with line(n_trials, timeout, metric, shown=self.verbose == 1) as told:
                 studies.run_trials(study, objective, n_trials, timeout, told.then(self.callback))
             self._conclude(study, objective, y, X)
         return self

@@ -25,7 +25,7 @@ from fracts.base import Forecaster
 Draw = Callable[[BaseTrial], dict[str, Any]]
 
 _ENDS = ("timescales_low", "timescales_high")
-_LENGTHS = re.compile(r"\d+( \d+)*")
+_LENGTHS = re.compile(r"(\d+( \d+)*)?")
 _WIDTHS = (16, 32, 64, 128)
 _PENALTIES = ("auto", 0.1, 1.0, 10.0, 100.0, 1e3, 1e4)
 _OF_BASELINES: dict[str, dict[str, BaseDistribution]] = {
@@ -70,6 +70,7 @@ class Space:
             return cls(lambda trial: _checked(given(trial)))
         distributions = default_space(estimator, season_lengths) if given is None else given
         _check_distributions(distributions, estimator)
+        distributions = {name: _in_words(name, each) for name, each in distributions.items()}
 
         def draw(trial: BaseTrial) -> dict[str, Any]:
             drawn = {name: _suggest(trial, name, each) for name, each in distributions.items()}
@@ -202,12 +203,23 @@ def _check_distributions(distributions: Any, estimator: Forecaster) -> None:
                 f"space[{name!r}] is {each!r}; an Optuna distribution is needed, such as "
                 "optuna.distributions.IntDistribution(4, 32)."
             )
+    for name in ("timescales", "horizon"):
+        if name in distributions:
+            cure = f"Search its ends, {' and '.join(_ENDS)}" if name == "timescales" else "Leave it out"
+            raise ValueError(f"space has {name!r}, which is not searched by itself. {cure}.")
     for name in _targets(distributions):
         if name not in parameters:
             raise ValueError(
                 f"space has {name!r}, which {type(estimator).__name__} has not. Its parameters are "
                 f"{', '.join(parameters)}; the ends of timescales are {' and '.join(_ENDS)}."
             )
+
+
+def _in_words(name: str, each: BaseDistribution) -> BaseDistribution:
+    """The distribution `each` of `name`, choices that storages do not keep as what is drawn for them."""
+    if not isinstance(each, CategoricalDistribution):
+        return each
+    return CategoricalDistribution([as_drawn({name: choice})[name] for choice in each.choices])
 
 
 def _checked(drawn: Any) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from fracts.heartbeat import BeatingDatabase, BeatingJournal
 from fracts.samplers import NumberedSampler
+from fracts.study_checks import check_journal, check_study, check_url
 
 log = logging.getLogger("fracts")
 
@@ -56,7 +57,8 @@ def quiet() -> Iterator[None]:
 def open_storage(storage: Any, heartbeat: int) -> BaseStorage | None:
     """The storage that `storage` names: None, a path (a journal file), an URL, or what Optuna takes.
 
-    heartbeat: seconds between two signs of life.  Raises TypeError for anything else.
+    heartbeat: seconds between two signs of life.  Raises TypeError for anything else, OSError or ImportError
+    where it cannot be opened, ValueError for a file or an URL that holds no study.
     """
     if storage is None or isinstance(storage, BaseStorage):
         return storage
@@ -67,15 +69,18 @@ def open_storage(storage: Any, heartbeat: int) -> BaseStorage | None:
         )
     grace, again = _SILENT_BEATS * heartbeat, RetryHeartbeatStaleTrialCallback(max_retry=_TRIES)
     if "://" not in str(storage):
+        check_journal(Path(storage))
         return BeatingJournal(str(storage), heartbeat, grace, again)
-    url = str(storage)
-    waiting = {"connect_args": {"timeout": _LOCKED}} if url.startswith("sqlite") else {}
-    for attempt in range(1, _ATTEMPTS):
+    url = check_url(str(storage))
+    waiting = {"connect_args": {"timeout": _LOCKED}} if url.get_backend_name() == "sqlite" else {}
+    for attempt in range(_ATTEMPTS):
         # Workers that come first to a new database at once stand in each other's way making its tables.
-        with contextlib.suppress(IntegrityError, OperationalError, ProgrammingError):
-            return BeatingDatabase(url, waiting, heartbeat, grace, again)
         time.sleep(attempt)
-    return BeatingDatabase(url, waiting, heartbeat, grace, again)
+        try:
+            return BeatingDatabase(str(storage), waiting, heartbeat, grace, again)
+        except (IntegrityError, OperationalError, ProgrammingError) as error:
+            last = error
+    raise ConnectionError(f"the database {url} cannot be opened: {last.orig}") from last
 
 
 def open_study(
@@ -85,7 +90,8 @@ def open_study(
     pruner: BasePruner | None,
     seed: int,
 ) -> Study:
-    """The study `name` in `storage`, made where there is none."""
+    """The study `name` in `storage`, made where there is none; TypeError for what Optuna does not take."""
+    check_study(name, sampler, pruner)
     return optuna.create_study(
         storage=storage,
         study_name=NAME if name is None and storage is not None else name,
@@ -106,7 +112,7 @@ def join(study: Study, task: Mapping[str, Any]) -> None:
         if known.get(name) != value:
             raise ValueError(
                 f"the study {study.study_name!r} was begun with {name}={known.get(name)!r}, and now "
-                f"{name}={value!r} came. Scores would not compare: give study_name= for a study of its own."
+                f"{name}={value!r} came. Scores would not compare: give this search a study of another name."
             )
 
 

@@ -151,6 +151,15 @@ def test_rows_of_a_wide_table_may_stand_in_any_order(tmp_path):
     assert read_table(path, Names())["load"].tolist() == [1, 2]
 
 
+def test_a_place_that_cannot_be_saved_in_is_told_before_the_first_trial(long, tmp_path):
+    path, study = tmp_path / "data.csv", tmp_path / "study.log"
+    long.to_csv(path, index=False)
+    place = ["--storage", study, "--save", tmp_path / "nowhere" / "best"]
+    ended = run("--data", path, "--horizon", 3, "--model", "FracRidge", "--trials", 1, *NAMED, *place)
+    assert ended.exit_code == 2 and "to save best in. Make it first." in ended.output
+    assert not study.exists()
+
+
 def test_a_search_without_an_end_is_refused(tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("ds,y\n1,2\n")

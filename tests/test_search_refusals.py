@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from optuna.distributions import IntDistribution
 
-from fracts import FracSearch, Mean, SeasonalNaive, WindowAverage
+from fracts import FracSearch, Mean, SeasonalNaive, WindowAverage, studies
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +33,15 @@ FAULTS = [
     ({"random_state": -1}, ValueError, "random_state must be"),
     ({"heartbeat": 0}, ValueError, "heartbeat must be"),
     ({"storage": 3}, TypeError, "storage came as int"),
+    ({"storage": "nowhere/study.log"}, FileNotFoundError, "there is no folder nowhere to keep the study"),
+    ({"storage": "."}, IsADirectoryError, r"storage \. is a folder. Give a file in it, such as study.log"),
+    ({"storage": __file__}, ValueError, "is no journal of a study. Give the path of a new file"),
+    ({"storage": "oracel://host/base"}, ValueError, "'oracel://host/base' is no URL of a database"),
+    ({"storage": "sqlite//study.db://"}, ValueError, "is no URL of a database that is known"),
+    ({"storage": "mysql+asyncmy://host/base"}, ImportError, "needs the package 'asyncmy', which is not inst"),
+    ({"study_name": 3}, TypeError, "study_name must be None or a name, got 3"),
+    ({"sampler": "tpe"}, TypeError, "sampler must be None or an Optuna sampler, got 'tpe'"),
+    ({"pruner": "median"}, TypeError, "pruner must be None or an Optuna pruner, got 'median'"),
     ({"enqueue": {"window": 3}}, TypeError, "enqueue must be a list of dicts"),
     ({"enqueue": [{"windw": 3}]}, ValueError, "enqueue sets 'windw', which is not searched"),
     ({"enqueue": [{"window": 0}]}, ValueError, "enqueue sets window=0, outside"),
@@ -45,6 +54,8 @@ FAULTS = [
         ValueError,
         "space has 'windw', which WindowAverage has not",
     ),
+    ({"space": {"horizon": IntDistribution(1, 9)}}, ValueError, "space has 'horizon', which is not searched"),
+    ({"space": {"timescales": IntDistribution(1, 9)}}, ValueError, "Search its ends, timescales_low and"),
     ({"estimator": Mean(3)}, ValueError, "Mean has no default space"),
     ({"estimator": SeasonalNaive(3)}, ValueError, "SeasonalNaive has no default space"),
 ]
@@ -58,6 +69,13 @@ def test_what_makes_no_sense_is_refused_before_anything_is_run(options, kind, to
     with pytest.raises(kind, match=told):
         search.fit(y)
     assert not hasattr(search, "study_")
+
+
+def test_a_database_that_cannot_be_opened_is_named_without_its_password(monkeypatch, y):
+    monkeypatch.setattr(studies, "_ATTEMPTS", 1)
+    url = "postgresql+psycopg://me:secret@localhost:1/base"
+    with pytest.raises(ConnectionError, match=r"postgresql\+psycopg://me:\*\*\*@localhost:1/base cannot be"):
+        FracSearch(WindowAverage(3, 5), n_trials=1, storage=url).fit(y)
 
 
 def test_a_space_that_returns_no_dict_says_so(y):

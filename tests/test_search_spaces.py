@@ -91,3 +91,13 @@ def test_settings_lie_inside_a_space_or_are_refused(distribution, inside, outsid
     for value in outside:
         with pytest.raises(ValueError, match=r"enqueue sets window=.*, outside of"):
             space.check_settings({"window": value})
+
+
+def test_season_lengths_to_choose_from_are_tuples_as_the_estimator_takes_them():
+    choices = [(7,), (), (7, 30), "auto"]
+    space = Space.of({"season_lengths": CategoricalDistribution(choices)}, FracRidge(3), ())
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(0))
+    drawn = [space.draw(study.ask())["season_lengths"] for _ in range(30)]
+    assert set(drawn) == set(choices)
+    assert all(isinstance(trial.params["season_lengths"], str) for trial in study.trials)
+    assert space.start(FracRidge(3, season_lengths=(7, 30))) == {"season_lengths": "7 30"}

@@ -1,14 +1,20 @@
 """Is a search worth its time, and does the timescale that it chooses follow the memory of a series?
 
     FRACTS_DATA=folder python tests/benchmarks/bench_search.py [--data ETTh1] [--trials 30] [--ridge]
+        [--who TPE,AutoNHITS] [--workers 1] [--seconds 300] [--studies folder] [--device cuda] [--out folder]
     python tests/benchmarks/bench_search.py --cuts [--rows 1048576] [--trials 20]
 
 The first compares, on a sample of 100 series of M4 Hourly, ETTh1 at 96 hours, the log realised variance of
 the S&P 500 (22 days) and the log flow of the Saugeen (30 days), `FracForecaster` as it stands, after 30
 trials of TPE (the best of them, and the simplest near it) and after 30 of random search, all validated on the
 same origins; MASE on the test rows, which no trial sees, and seconds. `NEURALFORECAST_PYTHON` names the
-Python of an environment with neuralforecast and optuna: its AutoNHITS has as many trials, and then as many
-seconds. `--ridge` searches `FracRidge`.
+Python of an environment with neuralforecast and optuna: its AutoNHITS has as many trials and at least as many
+seconds, and a row for each trial that is better than those before it. `--ridge` searches `FracRidge`.
+
+`--who` runs some of these alone, `--workers` that many processes on one study, whose seconds are added up;
+`--seconds` ends a search by the clock; `--studies` keeps the studies in a folder, where a later run goes on
+with them, by another `--seed` lest it draw the same at random. `--budget` is the time of AutoNHITS where TPE
+is not run beside it.
 
 With `--cuts` the series are power laws tempered at 64, 256 and 1,024 steps: MA weights of (1 - B)^-0.45 times
 exp(-lag / cut). The longest timescale of the simplest and of the best trial of a search of `FracRidge` is
@@ -25,14 +31,16 @@ import sys
 import tempfile
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import optuna
 import pandas as pd
 from optuna.distributions import FloatDistribution, IntDistribution
-from record import record
+from record import RESULTS, record
 
 from fracts import FitWarning, FracForecaster, FracRidge, FracSearch, backtest
 from fracts.memory import mode_timescales
@@ -94,32 +102,55 @@ def tested(model, table, first, step):
     return float(scores.loc["it", "mase"]), time.perf_counter() - begin
 
 
-def ours(model, table, n_test, step, n_trials):
-    """Rows of the table: as it stands, and after searches."""
-    first = last_stamps(table, n_test)[0]
-    history = table[table["ds"] < first]
-    mase, seconds = tested(model, table, first, step)
-    rows = [{"who": "as it stands", "mase": mase, "validation": np.nan, "trials": 0, "seconds": seconds}]
-    for who, sampler in (("TPE", None), ("random", optuna.samplers.RandomSampler(seed=0))):
-        begin = time.perf_counter()
-        search = FracSearch(
-            model, n_trials=n_trials, step=step, sampler=sampler, refit=False, random_state=0, verbose=1
-        ).fit(history)
-        seconds, found = time.perf_counter() - begin, search.cv_results_
-        for name, selection in ((who, "best"), (f"{who}, simplest", "simplest")):
-            at = chosen(found, model, selection)
-            best = type(model)(**model.get_params(deep=False) | found["params"][at])
-            mase, again = tested(best, table, first, step)
-            told = {"mase": mase, "validation": -found["mean_test_score"][at], "trials": n_trials}
-            rows.append({"who": name, **told, "seconds": seconds + again})
+def worker(number, seed, model, history, step, who, n_trials, seconds, journal):
+    """Table of the trials of a study, once it has `n_trials` or `seconds` are over."""
+    warnings.simplefilter("ignore", FitWarning)
+    search = FracSearch(
+        model,
+        n_trials=n_trials,
+        timeout=seconds or None,
+        storage=journal,
+        step=step,
+        sampler=optuna.samplers.RandomSampler(seed=seed) if who == "random" else None,
+        refit=False,
+        random_state=0,
+        callback=lambda study, trial: len(study.get_trials(deepcopy=False)) >= n_trials,
+        verbose=1 if number == 0 else 0,
+    )
+    return search.fit(history).cv_results_
+
+
+def ours(who, model, table, n_test, step, n_trials, journal):
+    """Rows of the best and of the simplest trial of a search; seconds are those of all workers together."""
+    first, n_workers = last_stamps(table, n_test)[0], option("--workers", 1)
+    task = model, table[table["ds"] < first], step, who, n_trials, option("--seconds", 0.0), journal
+    with ProcessPoolExecutor(n_workers, get_context("spawn")) as pool:
+        seeds = enumerate(range(option("--seed", 0), option("--seed", 0) + n_workers))
+        tables = [pool.submit(worker, number, seed, *task) for number, seed in seeds]
+        found = max((each.result() for each in tables), key=lambda table: table["trial"].size)
+        picks = {name: chosen(found, model, name) for name in ("best", "simplest")}
+        models = {
+            at: type(model)(**model.get_params(deep=False) | found["params"][at]) for at in picks.values()
+        }
+        tests = {at: pool.submit(tested, each, table, first, step) for at, each in models.items()}
+        rows = []
+        for name, at in picks.items():
+            mase, again = tests[at].result()
+            told = {"mase": mase, "validation": -found["mean_test_score"][at], "trials": found["trial"].size}
+            seconds = found["seconds"].sum() + again
+            rows.append({"who": who if name == "best" else f"{who}, simplest", **told, "seconds": seconds})
     return rows
 
 
-def peer(table, horizon, n_test, step, n_trials, seconds):
-    """A row of AutoNHITS, in its own environment; None without one."""
+def peer(table, horizon, n_test, step, n_trials, seconds, journal):
+    """Rows of AutoNHITS, in its own environment: its best trial so far each time that there is a better one.
+
+    A row tells how many trials and seconds it took to find it. The search goes on until there were
+    `n_trials` and `seconds` are over. No rows without an environment.
+    """
     python = os.environ.get("NEURALFORECAST_PYTHON")
     if python is None:
-        return None
+        return []
     n_validation = max(1, (table["ds"].nunique() - n_test) // 5 // horizon) * horizon
     task = {
         "table": table.to_dict("list"),
@@ -129,6 +160,10 @@ def peer(table, horizon, n_test, step, n_trials, seconds):
         "step": step,
         "trials": n_trials,
         "seconds": seconds,
+        "limit": option("--seconds", 0.0) or None,
+        "workers": option("--workers", 1),
+        "seed": option("--seed", 0),
+        "journal": journal,
     }
     with tempfile.TemporaryDirectory() as away:  # it writes logs where it runs
         done = subprocess.run(
@@ -140,43 +175,56 @@ def peer(table, horizon, n_test, step, n_trials, seconds):
             check=True,
         )
     told = json.loads(done.stdout)
-    found = pd.DataFrame(told["table"]).merge(table, on=["unique_id", "ds"])
     history = table[table["ds"] < last_stamps(table, n_test)[0]]
     scale = history.groupby("unique_id")["y"].apply(lambda y: y.diff().abs().mean())
-    error = (found["y"] - found["forecast"]).abs().groupby(found["unique_id"]).mean()
-    return {
-        "who": "AutoNHITS, equal trials" if seconds is None else "AutoNHITS, equal time",
-        "mase": float((error / scale).mean()),
-        "validation": np.nan,
-        "trials": told["trials"],
-        "seconds": told["seconds"],
-    }
+    rows = []
+    for pick in told["picks"]:
+        found = pd.DataFrame(pick["table"]).merge(table, on=["unique_id", "ds"])
+        error = (found["y"] - found["forecast"]).abs().groupby(found["unique_id"]).mean()
+        cost = {"trials": pick["trials"], "seconds": pick["seconds"]}
+        rows.append({"who": "AutoNHITS", "mase": float((error / scale).mean()), "validation": np.nan, **cost})
+    spent = {"trials": told["trials"], "seconds": told["seconds"]}
+    return [*rows, rows[-1] | {"who": "AutoNHITS, in all"} | spent]
 
 
 def worth():
     """Accuracy and seconds of every way to choose."""
-    folder, n_trials, rows = Path(os.environ["FRACTS_DATA"]), option("--trials", 30), []
-    for name, (read, horizon, n_test, step) in SETS.items():
-        if name not in option("--data", ",".join(SETS)).split(","):
-            continue
+    folder, n_trials = Path(os.environ["FRACTS_DATA"]), option("--trials", 30)
+    parts = option("--who", "as it stands,TPE,random,AutoNHITS").split(",")
+    studies = Path(option("--studies", tempfile.mkdtemp())).absolute()
+    for name in option("--data", ",".join(SETS)).split(","):
+        read, horizon, n_test, step = SETS[name]
         table = read(folder)
-        model = FracRidge(horizon) if "--ridge" in sys.argv else FracForecaster(horizon, random_state=0)
-        found = ours(model, table, n_test, step, n_trials)
-        budget = next(row["seconds"] for row in found if row["who"] == "TPE")
-        found += [
-            row
-            for trials, seconds in ((n_trials, None), (10_000, budget))
-            if (row := peer(table, horizon, n_test, step, trials, seconds))
-        ]
+        model = FracForecaster(horizon, random_state=0, device=option("--device", "auto"))
+        model = FracRidge(horizon) if "--ridge" in sys.argv else model
+        rows = []
+        for who in parts:
+            journal = str(studies / f"{name}-{type(model).__name__}-{who}.log".replace(" ", "_"))
+            if who == "as it stands":
+                mase, seconds = tested(model, table, last_stamps(table, n_test)[0], step)
+                told = {"validation": np.nan, "trials": 0, "seconds": seconds}
+                rows.append({"who": who, "mase": mase, **told})
+            elif who == "AutoNHITS":
+                budget = next(
+                    (row["seconds"] for row in rows if row["who"] == "TPE"), option("--budget", 0.0)
+                )
+                rows += peer(table, horizon, n_test, step, n_trials, budget, journal)
+            else:
+                rows += ours(who, model, table, n_test, step, n_trials, journal)
         print(f"\n{name}, {type(model).__name__}({horizon})")
         print(f"{'':<24} {'test MASE':>9} {'validation':>10} {'trials':>6} {'s':>8}")
-        for row in found:
+        for row in rows:
             print(
                 f"{row['who']:<24} {row['mase']:>9.4f} {row['validation']:>10.4f} {row['trials']:>6} "
-                f"{row['seconds']:>8.1f}"
+                f"{row['seconds']:>8.1f}",
+                flush=True,
             )
-        rows += [{"data": name, "model": type(model).__name__, "horizon": horizon, **row} for row in found]
-    record("bench_search", rows)
+        told = {"data": name, "model": type(model).__name__, "horizon": horizon}
+        workers = {"workers": option("--workers", 1)}
+        if rows:
+            record(
+                "bench_search", [told | row | workers for row in rows], Path(option("--out", str(RESULTS)))
+            )
 
 
 def tempered(n, cut, seed):

@@ -79,7 +79,7 @@ def square(x: Any, r: int) -> Any:
 
 
 @njit(**INNER, fastmath={"contract", "reassoc", "nnan", "nsz"})
-def largest(x: Any, way: int, head: int) -> float:
+def largest(x: Any, way: int, head: int) -> Any:
     most = x[way, head, 0]
     for m in range(1, x.shape[2]):
         most = max(most, x[way, head, m])
@@ -87,7 +87,7 @@ def largest(x: Any, way: int, head: int) -> float:
 
 
 @njit(**INNER, fastmath={"contract", "reassoc"})
-def summed(x: Any, way: int, head: int) -> float:
+def summed(x: Any, way: int, head: int) -> Any:
     total = 0.0
     for m in range(x.shape[2]):
         total += x[way, head, m]

@@ -1,7 +1,8 @@
 """The step of `fracts.online`, compiled by numba: the same weights, the same numbers, fewer microseconds.
 
-Each function has its counterpart there; a loop over the series takes each through the whole network, so that
-nothing waits for a call. Compiled code is kept beside this file, or where `NUMBA_CACHE_DIR` says.
+Each function has its counterpart there; a loop over the series takes two at a time through the whole network,
+so that nothing waits for a call and the weights are read once for both. Compiled code is kept beside this
+file, or where `NUMBA_CACHE_DIR` says.
 """
 
 import math

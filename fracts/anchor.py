@@ -56,15 +56,15 @@ class SeasonSlots:
     def step(self, slots: Array, values: Array, time: float) -> Array:
         """`advance` over a single row.  values: (series,)."""
         after = slots.copy()
-        seen, phase = ~np.isnan(values), math.floor(time) % self.season_length
+        seen, phase = ~np.isnan(values), self.phase(time)
         value = np.stack([values, np.ones(len(values))], axis=-1)[seen]
-        after[seen, phase] = self._kept * slots[seen, phase] + value
+        after[seen, phase] = self.kept * slots[seen, phase] + value
         after[seen, -1] = value
         return after
 
     def read(self, slots: Array, now: float, horizon: int) -> Array:
         """(series, horizon): the anchor of `now + 1` to `now + horizon`."""
-        phase = (math.floor(now) + np.arange(1, horizon + 1)) % self.season_length
+        phase = (self.phase(now) + np.arange(1, horizon + 1)) % self.season_length
         return _filled(_level(slots[:, phase]), _level(slots[:, -1:]))
 
     def run(self, slots: Array, values: Array, times: Array, horizon: int) -> tuple[Array, Array]:
@@ -79,14 +79,18 @@ class SeasonSlots:
     def before(self, slots: Array, values: Array, times: Array) -> Array:
         """(series, rows): what the slots say of each row before its value comes."""
         if times.size == 1:
-            here = math.floor(times.item()) % self.season_length
+            here = self.phase(times.item())
             return _filled(_level(slots[:, here, None]), _level(slots[:, -1:]))
         rounds, phase = self._rounds(times)
         sums, last = self._sums(slots, values, rounds, phase)
         return _filled(_level(sums)[:, rounds, phase], last[:, :-1])
 
+    def phase(self, time: float) -> int:
+        """The place in the season of a `time`."""
+        return math.floor(time) % self.season_length
+
     @property
-    def _kept(self) -> float:
+    def kept(self) -> float:
         """What a slot keeps of its sums when a value comes."""
         return math.exp(-1.0 / self.memory) if self.memory else 0.0
 
@@ -105,7 +109,7 @@ class SeasonSlots:
         table = np.full((len(values), rounds[-1] + 1, self.season_length), np.nan)
         table[:, rounds, phase] = values
         seen = ~np.isnan(table)
-        decay = np.where(seen, self._kept, 1.0).swapaxes(0, 1)[..., None]
+        decay = np.where(seen, self.kept, 1.0).swapaxes(0, 1)[..., None]
         start = slots[:, :-1]
         sums = decayed_sums(start, decay, np.stack([np.where(seen, table, 0.0), seen], axis=-1))
         return np.concatenate([start[:, None], sums], axis=1), _last_seen(_level(slots[:, -1]), values)

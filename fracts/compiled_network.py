@@ -1,49 +1,39 @@
 """The step of `fracts.online`, compiled by numba: the same weights, the same numbers, fewer microseconds.
 
-Each function has its counterpart there; a loop over the series takes each through the whole network, so that
-nothing waits for a call. Compiled code is kept beside this file, or where `NUMBA_CACHE_DIR` says.
+Each function has its counterpart there; a loop over the series takes two at a time through the whole network,
+so that nothing waits for a call and the weights are read once for both. Compiled code is kept beside this
+file, or where `NUMBA_CACHE_DIR` says.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from fracts.compiled_arithmetic import INNER, LOG_2, expm1, largest, sigmoid, softplus, square, summed, times
 from fracts.fast import in_parts
 from fracts.mode_weights import BASIS, KNOTS, LEAST
 
 Array = NDArray[Any]
-Memory = tuple[Array, Array, Array]
-
-_LOG_2 = math.log(2)
-_PER_LOG_2 = 1 / _LOG_2
-_LOG_2_HIGH = float.fromhex("0x1.62e42feep-1")  # few digits: a whole number times it is exact
-_LOG_2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
-_WHOLE = 1.5 * 2.0**52  # what is added to it is rounded to a whole number, which its last bits are
-_FARTHEST = 708.0  # of what float64 has an exponential
-_TERMS = tuple(1 / math.factorial(n) for n in range(13, 0, -1))
+Memories = Sequence[tuple[Array, ...]]
 
 
 def network_row(
-    plan: Any, u: Array, beside: Array, time: float, gap: float, before: list[Memory]
-) -> tuple[list[Memory], Array]:
+    plan: Any, u: Array, beside: Array, time: float, gap: float, before: Memories
+) -> tuple[Memories, Array]:
     """`online.network_row`, where the arguments are told."""
-    known = [np.array(arrays) for arrays in zip(*before, strict=True)]
-    found = [np.empty_like(array) for array in known]
+    after = [tuple([np.empty(array.shape, array.dtype) for array in kind]) for kind in before]
     features = np.empty((len(u), plan.norm.size), plan.norm.dtype)
     weights, turns = plan.packed, plan.embedding.turns
 
     def fill(start: int, stop: int) -> None:
-        _network_row(weights, turns, u, beside, start, stop, time, gap, *known, *found, features)
+        _network_row(weights, turns, u, beside, start, stop, time, gap, *before, *after, features)
 
     in_parts(fill, len(u))
-    return list(zip(*found, strict=True)), features
-
-
-# Of what is called by compiled code alone: nothing is needed to call it from Python.
-_INNER: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return after, features
 
 
 class Layer(NamedTuple):
@@ -64,12 +54,12 @@ class Layer(NamedTuple):
     eps: Any
 
 
-@njit(**_INNER)
+@njit(**INNER)
 def _matrix(packed: Any, start: int, rows: int, columns: int) -> Any:
     return packed[start : start + rows * columns].reshape(rows, columns)
 
 
-@njit(**_INNER)
+@njit(**INNER)
 def _layer(packed: Any, start: int, width: int, heads: int, both: int, n_modes: int) -> tuple[Layer, int]:
     """The layer that begins at `start` of `packed`, and where it ends."""
     read, table = heads * both, (BASIS + KNOTS) * n_modes
@@ -102,75 +92,83 @@ def _layer(packed: Any, start: int, width: int, heads: int, both: int, n_modes: 
     return layer, end
 
 
-@njit(**_INNER, fastmath={"contract"})
-def _expm1(x: float) -> float:
-    """exp(x) - 1 with the digits of a small x, in arithmetic alone, so that loops take several at once."""
-    x = min(max(x, -_FARTHEST), _FARTHEST)
-    shifted = x * _PER_LOG_2 + _WHOLE
-    halvings = shifted - _WHOLE
-    rest = (x - halvings * _LOG_2_HIGH) - halvings * _LOG_2_LOW
-    series = 0.0
-    for term in _TERMS:
-        series = (series + term) * rest
-    power = np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
-    return power * series + (power - 1.0)
+_AT_ONCE = 2  # series that each row of weights is read for
 
 
-@njit(**_INNER, fastmath={"contract"})
-def _times(x: Any, weights: Any, out: Any) -> None:
-    """out += x @ weights, four numbers of x at a time."""
-    last = x.size - x.size % 4
-    for k in range(0, last, 4):
-        x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
-        for j in range(out.size):
-            here = x0 * weights[k, j] + x1 * weights[k + 1, j]
-            out[j] += here + (x2 * weights[k + 2, j] + x3 * weights[k + 3, j])
-    for k in range(last, x.size):
-        for j in range(out.size):
-            out[j] += x[k] * weights[k, j]
+class Room(NamedTuple):
+    """Where a few series, a row each, are computed."""
+
+    x: Any  # (rows, width), what layers add to
+    value: Any  # (rows, width), what is written
+    gate: Any  # (rows, width), what sets the controls
+    raw: Any  # (rows, controls + gates)
+    v: Any  # (rows, heads, 2 * channels), what is written, of a head
+    flat_v: Any
+    y: Any  # (rows, heads, 2 * channels), what is read
+    flat_y: Any
+    h: Any  # (rows, 2 * width)
+    weights: Any  # (4, heads, modes) of one series, in float64
+    flat_weights: Any
+    read: Any  # (heads, modes), the first of them in the dtype of the network
+    write: Any  # the second
+    kept: Any  # the last
+    basis: Any  # (basis + knots,)
 
 
-@njit(**_INNER)
-def _sigmoid(x: Any) -> Any:
-    return 1.0 / (2.0 + _expm1(-x))
+@njit(**INNER)
+def _room(dtype: Any, width: int, heads: int, n_modes: int, both: int) -> Room:
+    v, y = np.empty((_AT_ONCE, heads * both), dtype), np.empty((_AT_ONCE, heads * both), dtype)
+    weights = np.empty(4 * heads * n_modes)
+    return Room(
+        np.empty((_AT_ONCE, width), dtype),
+        np.empty((_AT_ONCE, width), dtype),
+        np.empty((_AT_ONCE, width), dtype),
+        np.empty((_AT_ONCE, heads * (4 + 2 * KNOTS + both)), dtype),
+        v.reshape(_AT_ONCE, heads, both),
+        v,
+        y.reshape(_AT_ONCE, heads, both),
+        y,
+        np.empty((_AT_ONCE, 2 * width), dtype),
+        weights.reshape(4, heads, n_modes),
+        weights,
+        np.empty((heads, n_modes), dtype),
+        np.empty((heads, n_modes), dtype),
+        np.empty((heads, n_modes), dtype),
+        np.empty(BASIS + KNOTS),
+    )
 
 
-@njit(**_INNER)
-def _softplus(x: Any) -> Any:
-    return max(x, 0) + math.log1p(math.exp(-abs(x)))
+@njit(**INNER)
+def _embedding(packed: Any, width: int) -> Any:
+    """Embed, even, even_bias and nothing, and the norm after them."""
+    even, nothing = _matrix(packed, width, 3, width), _matrix(packed, 5 * width, 2, width)
+    tokens = packed[:width], even, packed[4 * width : 5 * width], nothing
+    return tokens, packed[7 * width : 8 * width]
 
 
-@njit(**_INNER, fastmath={"contract", "reassoc"})
-def _square(x: Any) -> Any:
-    total = x[0] * x[0]
-    for j in range(1, x.size):
-        total += x[j] * x[j]
-    return total
-
-
-@njit(**_INNER)
-def _tokens(packed: Any, u: float, beside: Any, value: Any, gate: Any) -> None:
-    """`online._tokens` of one series, into `value` and `gate`; beside: (2 * width,), or nothing.
-
-    packed: embed, even, even_bias and nothing, one after the other, and more.
-    """
-    width = value.size
+@njit(**INNER)
+def _tokens(embedding: Any, r: int, u: float, beside: Any, at: int, value: Any, gate: Any) -> None:
+    """`online._tokens` of one series, into row `r` of `value` and `gate`; beside: (series, 2 * width), or
+    nothing."""
+    embed, even, bias, nothing = embedding
+    width = value.shape[1]
     if math.isnan(u):
-        value[:], gate[:] = packed[5 * width : 6 * width], packed[6 * width : 7 * width]
-    else:
-        even = np.array([math.log1p(abs(u)), 1 / (1 + u * u), math.exp(-abs(u))]).astype(value.dtype)
-        gate[:] = packed[4 * width : 5 * width]
-        _times(even, _matrix(packed, width, 3, width), gate)
         for j in range(width):
-            value[j] = u * packed[j]
-        if beside.size:
-            value += beside[:width]
-            gate += beside[width:]
-    for j in range(gate.size):
-        gate[j] *= _sigmoid(gate[j])
+            value[r, j], gate[r, j] = nothing[0, j], nothing[1, j]
+    else:
+        size, bell, fade = math.log1p(abs(u)), 1 / (1 + u * u), math.exp(-abs(u))
+        for j in range(width):
+            value[r, j] = u * embed[j]
+            gate[r, j] = bias[j] + (size * even[0, j] + bell * even[1, j] + fade * even[2, j])
+        if len(beside):
+            for j in range(width):
+                value[r, j] += beside[at, j]
+                gate[r, j] += beside[at, width + j]
+    for j in range(width):
+        gate[r, j] *= sigmoid(gate[r, j])
 
 
-@njit(**_INNER)
+@njit(**INNER)
 def _wave(turns: Any, time: float, wave: Any) -> None:
     """`online._wave`, into `wave`."""
     for season in range(len(wave)):
@@ -181,112 +179,141 @@ def _wave(turns: Any, time: float, wave: Any) -> None:
         wave[season, 1, 1] = -wave[season, 0, 0]
 
 
-@njit(**_INNER, fastmath={"contract"})
-def _scores(soft: Any, content: Any, scores: Any, basis: Any, found: Any) -> None:
-    """Log weights of `online._weights` of one head, the largest of them 0, into `found`.
-
-    soft: softplus of minus the order.  basis: room for the functions of it.
-    """
-    log_exponent = max(_LOG_2 - soft, LEAST)
-    power, base = 1.0, math.expm1(log_exponent)
-    for k in range(BASIS - 2):
-        basis[k] = power
-        power *= base
-    basis[BASIS - 2], basis[BASIS - 1] = log_exponent, log_exponent * log_exponent
-    basis[BASIS:] = content
-    found[:] = 0
-    _times(basis, scores, found)
-    most = found.max()
-    for m in range(found.size):
-        found[m] -= most
-
-
-@njit(**_INNER, fastmath={"contract"})
-def _head(c: Any, b: Any, v: Any, kept: Any, modes: Any, tail: Any, after: Any, end: Any, y: Any) -> None:
-    """What the modes of one head are after a row, into `after` and `end`, and what is read, into `y`.
-
-    kept: of each mode, less 1.
-    """
-    y[:] = 0
-    last = c.size - 1
-    for m in range(last):
-        for p in range(v.size):
-            after[m, p] = modes[m, p] + (kept[m] * modes[m, p] + b[m] * v[p])
-    for p in range(v.size):
-        end[p] = tail[p] + b[last] * v[p]
-        after[last, p] = end[p]
-    for m in range(c.size):
-        for p in range(v.size):
-            y[p] += c[m] * after[m, p]
-
-
-@njit(**_INNER, fastmath={"contract"})
+@njit(**INNER, fastmath={"contract"})
 def _mode_weights(
-    layer: Any, raw: Any, seen: bool, gap: float, hold: Any, hold_after: Any, found: Any
+    layer: Any, raw: Any, r: int, seen: bool, gap: float, hold: Any, hold_after: Any, at: int, room: Room
 ) -> None:
-    """Weights of reading and of writing, log decays, and what is kept, into `found`, (4, heads, modes).
+    """Weights of reading and of writing, log decays, and what is kept, into `room.weights`.
 
     In float64, and a row of heads and modes at a time, so that the exponentials go several at once.
     """
-    heads, n_modes = hold.size, found.shape[2]
-    basis = np.empty(BASIS + KNOTS)
+    found, flat, basis = room.weights, room.flat_weights, room.basis
+    heads, n_modes = found.shape[1:]
     for head in range(heads):
-        step, rate = _softplus(raw[head]), math.exp(raw[3 * heads + head])
+        step, rate = softplus(raw[r, head]), math.exp(raw[r, 3 * heads + head])
+        pace, held = step * rate, gap * hold[at, head]
+        hold_after[at, head] = pace if seen else hold[at, head]
+        for m in range(n_modes):
+            found[2, head, m] = pace * layer.paces[m]
+            found[3, head, m] = held * layer.rates[m]
         for way in range(2):
+            log_exponent = max(LOG_2 - softplus(raw[r, (1 + way) * heads + head]), LEAST)
+            power, base = 1.0, math.expm1(log_exponent)
+            for k in range(BASIS - 2):
+                basis[k] = power
+                power *= base
+            basis[BASIS - 2], basis[BASIS - 1] = log_exponent, log_exponent * log_exponent
             place = 4 * heads + (way * heads + head) * KNOTS
-            soft = _softplus(raw[(1 + way) * heads + head])
-            _scores(soft, raw[place : place + KNOTS], layer.scores[way], basis, found[way, head])
-        for m in range(n_modes):
-            found[2, head, m] = step * rate * layer.paces[m]
-            found[3, head, m] = gap * hold[head] * layer.rates[m]
-        hold_after[head] = step * rate if seen else hold[head]
-    weights, both = found[:2].ravel(), found[2:].ravel()
-    for j in range(weights.size):
-        weights[j] = _expm1(weights[j]) + 1.0
-    for j in range(both.size):
-        both[j] = _expm1(both[j])
+            for k in range(KNOTS):
+                basis[BASIS + k] = raw[r, place + k]
+            for m in range(n_modes):
+                total = 0.0
+                for k in range(BASIS + KNOTS):
+                    total += basis[k] * layer.scores[way, k, m]
+                found[way, head, m] = total
+            most = largest(found, way, head)
+            for m in range(n_modes):
+                found[way, head, m] -= most
+    for j in range(flat.size):
+        flat[j] = expm1(flat[j])
+    for j in range(flat.size // 2):
+        flat[j] += 1.0
     for head in range(heads):
-        rate = math.exp(raw[3 * heads + head])
-        found[0, head] /= found[0, head].sum()
-        total = found[1, head].sum() * rate
+        read = 1.0 / summed(found, 0, head)
+        write = seen / (summed(found, 1, head) * math.exp(raw[r, 3 * heads + head]))
         for m in range(n_modes):
-            found[1, head, m] *= seen * found[2, head, m] / (layer.paces[m] * total)
+            found[0, head, m] *= read
+            found[1, head, m] *= write * found[2, head, m] / layer.paces[m]
 
 
-@njit(**_INNER, fastmath={"contract"})
-def _mix(
-    layer: Any, x: Any, value: Any, gate: Any, seen: bool, gap: float, wave: Any, before: Any, state: Any,
-    room: Any,
-) -> None:  # fmt: skip
-    """`online._mix` of one series: its outputs are added to `x`, and the state after it filled in."""
-    (modes, hold, tail), (after, hold_after, tail_after) = before, state
-    raw, v, y, weights, of_head = room
-    heads, _, both = modes.shape
-    half, plain = both // 2, heads - len(wave)
-    raw[:], v[:] = layer.controls_bias, 0
-    _times(gate, layer.controls, raw)
-    _times(value, layer.values, v.ravel())
-    _mode_weights(layer, raw, seen, gap, hold, hold_after, weights)
-    gates = raw[raw.size - heads * both :]
-    for j in range(gates.size):
-        gates[j] = _sigmoid(gates[j])
-    for head in range(heads):
-        turn = wave[max(head - plain, 0) :]
-        if head >= plain:
-            for p in range(half):
-                v[head, p], v[head, half + p] = v[head, p] * turn[0, 0, 0], v[head, p] * turn[0, 1, 0]
-        of_head[:] = weights[:, head]
-        c, b, kept = of_head[0], of_head[1], of_head[3]
-        _head(c, b, v[head], kept, modes[head], tail[head], after[head], tail_after[head], y[head])
-        if head >= plain:
-            for p in range(half):
-                along, across = y[head, p], y[head, half + p]
-                y[head, p] = turn[0, 0, 0] * along + turn[0, 0, 1] * across
-                y[head, half + p] = turn[0, 1, 0] * along + turn[0, 1, 1] * across
-        shrink = 1 / math.sqrt(_square(y[head]) + both)
+@njit(**INNER, fastmath={"contract"})
+def _head(
+    weights: Any, r: int, head: int, v: Any, y: Any, modes: Any, tail: Any, after: Any, end: Any, at: int
+) -> None:
+    """What the modes of one head are after a row, into `after` and `end`, and what is read, into `y`.
+
+    weights: of reading, of writing, and what is kept, less 1, (heads, modes) each.
+    """
+    read, write, keep = weights
+    n_modes, both = modes.shape[2:]
+    for p in range(both):
+        y[r, head, p] = 0
+    for m in range(n_modes):
+        c, b, kept = read[head, m], write[head, m], keep[head, m]
         for p in range(both):
-            y[head, p] *= shrink * gates[head * both + p]
-    _times(y.ravel(), layer.out, x)
+            mode = modes[at, head, m, p]
+            mode += kept * mode + b * v[r, head, p]
+            after[at, head, m, p] = mode
+            y[r, head, p] += c * mode
+    for p in range(both):
+        end[at, head, p] = tail[at, head, p] + write[head, n_modes - 1] * v[r, head, p]
+        after[at, head, n_modes - 1, p] = end[at, head, p]
+
+
+@njit(**INNER, fastmath={"contract"})
+def _mix(
+    layer: Any, r: int, seen: bool, gap: float, wave: Any, before: Any, state: Any, at: int, room: Room
+) -> None:
+    """`online._mix` of one series, from its controls to what is read."""
+    (modes, hold, tail), (after, hold_after, tail_after) = before, state
+    v, y = room.v, room.y
+    heads, both = v.shape[1:]
+    half, plain = both // 2, heads - len(wave)
+    _mode_weights(layer, room.raw, r, seen, gap, hold, hold_after, at, room)
+    for head in range(heads):
+        for m in range(modes.shape[2]):
+            room.read[head, m], room.write[head, m] = room.weights[0, head, m], room.weights[1, head, m]
+            room.kept[head, m] = room.weights[3, head, m]
+    gates = room.raw[r, room.raw.shape[1] - heads * both :]
+    for j in range(gates.size):
+        gates[j] = sigmoid(gates[j])
+    for season in range(len(wave)):
+        cos, sin = wave[season, 0, 0], wave[season, 1, 0]
+        for p in range(half):
+            v[r, plain + season, p] *= cos
+            v[r, plain + season, half + p] *= sin
+    weights = room.read, room.write, room.kept
+    for head in range(heads):
+        _head(weights, r, head, v, y, modes, tail, after, tail_after, at)
+        if head >= plain:
+            turn = wave[head - plain]
+            for p in range(half):
+                along, across = y[r, head, p], y[r, head, half + p]
+                y[r, head, p] = turn[0, 0] * along + turn[0, 1] * across
+                y[r, head, half + p] = turn[1, 0] * along + turn[1, 1] * across
+        total = y[r, head, 0] * y[r, head, 0]
+        for p in range(1, both):
+            total += y[r, head, p] * y[r, head, p]
+        shrink = 1 / math.sqrt(total + both)
+        for p in range(both):
+            y[r, head, p] *= shrink * gates[head * both + p]
+
+
+@njit(**INNER, fastmath={"contract"})
+def _block(layer: Any, n: int, room: Room) -> None:
+    """The feed-forward block, and the norm after it, of `n` rows."""
+    x, h, width = room.x, room.h, room.x.shape[1]
+    h[:n] = 0
+    times(x, n, layer.widen, h)
+    for r in range(n):
+        shrink = 1 / math.sqrt(square(x, r) / width + layer.block_eps)
+        for j in range(2 * width):
+            here = h[r, j] * shrink + layer.widen_bias[j]
+            h[r, j] = here * sigmoid(here)
+        for j in range(width):
+            x[r, j] += layer.narrow_bias[j]
+    times(h, n, layer.narrow, x)
+    for r in range(n):
+        shrink = 1 / math.sqrt(square(x, r) / width + layer.eps)
+        for j in range(width):
+            room.value[r, j] = room.gate[r, j] = x[r, j] * shrink
+
+
+@njit(**INNER)
+def _filled(out: Any, n: int, row: Any) -> None:
+    for r in range(n):
+        for j in range(row.size):
+            out[r, j] = row[j]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
@@ -294,40 +321,45 @@ def _network_row(
     packed: Any, turns: Any, u: Any, beside: Any, start: int, stop: int, time: float, gap: float,
     modes: Any, hold: Any, tail: Any, modes_after: Any, hold_after: Any, tail_after: Any, features: Any,
 ) -> None:  # fmt: skip
-    """The series from `start` to `stop`; the arrays of their state have an axis of layers first."""
-    dtype, width = packed.dtype, features.shape[1]
-    n_layers, _, heads, n_modes, both = modes.shape
-    x, value, gate = np.empty(width, dtype), np.empty(width, dtype), np.empty(width, dtype)
-    h, wave = np.empty(2 * width, dtype), np.empty((turns.size, 2, 2), dtype)
-    room = (
-        np.empty(heads * (4 + 2 * KNOTS + both), dtype),
-        np.empty((heads, both), dtype),
-        np.empty((heads, both), dtype),
-        np.empty((4, heads, n_modes)),
-        np.empty((4, n_modes), dtype),
-    )
-    norm = packed[7 * width : 8 * width]
+    """The series from `start` to `stop`, two at a time; the arrays of their state are one a layer."""
+    width = features.shape[1]
+    n_layers, (_, heads, n_modes, both) = len(modes), modes[0].shape
+    room = _room(packed.dtype, width, heads, n_modes, both)
+    embedding, norm = _embedding(packed, width)
+    wave = np.empty((turns.size, 2, 2), packed.dtype)
     _wave(turns, time, wave)
-    for at in range(start, stop):
-        seen = not math.isnan(u[at])
-        _tokens(packed, u[at], beside[at] if len(beside) else packed[:0], value, gate)
-        x[:] = value
+    for begin in range(start, stop, _AT_ONCE):
+        n = min(_AT_ONCE, stop - begin)
+        for r in range(n):
+            _tokens(embedding, r, u[begin + r], beside, begin + r, room.value, room.gate)
+            for j in range(width):
+                room.x[r, j] = room.value[r, j]
         place = 8 * width
         for i in range(n_layers):
             layer, place = _layer(packed, place, width, heads, both, n_modes)
-            own = modes[i, at], hold[i, at], tail[i, at]
-            after = modes_after[i, at], hold_after[i, at], tail_after[i, at]
-            _mix(layer, x, value, gate, seen, gap, wave, own, after, room)
-            h[:] = 0
-            _times(x, layer.widen, h)
-            shrink = 1 / math.sqrt(_square(x) / width + layer.block_eps)
-            for j in range(h.size):
-                h[j] = h[j] * shrink + layer.widen_bias[j]
-                h[j] *= _sigmoid(h[j])
-            x += layer.narrow_bias
-            _times(h, layer.narrow, x)
-            shrink = 1 / math.sqrt(_square(x) / width + layer.eps)
+            own = modes[i], hold[i], tail[i]
+            after = modes_after[i], hold_after[i], tail_after[i]
+            _filled(room.raw, n, layer.controls_bias)
+            times(room.gate, n, layer.controls, room.raw)
+            room.flat_v[:n] = 0
+            times(room.value, n, layer.values, room.flat_v)
+            for r in range(n):
+                at = begin + r
+                _mix(layer, r, not math.isnan(u[at]), gap, wave, own, after, at, room)
+            times(room.flat_y, n, layer.out, room.x)
+            _block(layer, n, room)
+        for r in range(n):
             for j in range(width):
-                value[j] = gate[j] = x[j] * shrink
-        for j in range(width):
-            features[at, j] = value[j] * norm[j]
+                features[begin + r, j] = room.value[r, j] * norm[j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def shift(medians: Any, scale: Any, features: Any, weights: Any, bias: Any) -> None:
+    """`online.shift_medians`; weights: (width, horizon).  bias: (at least horizon,)."""
+    horizon = medians.shape[1]
+    moved = np.empty((len(medians), horizon), features.dtype)
+    moved[:] = bias[:horizon]
+    times(features, len(medians), weights, moved)
+    for at in range(len(medians)):
+        for k in range(horizon):
+            medians[at, k] += scale[at] * moved[at, k]

@@ -8,7 +8,6 @@ Of a full history it is 1, and nothing changes. (Local means of irregular sample
 Probability and its Applications 9(1).)
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +17,7 @@ from fracts.scaling import Array
 from fracts.series import Panel, State
 
 LEAST = 0.1  # share below which a mode is left small: little was seen of what it stands for
-_ROUNDING = 1e-9  # of the share of a full history
+SHARE_ROUNDING = 1e-9  # of the share of a full history
 
 
 @dataclass(frozen=True)
@@ -44,30 +43,23 @@ class Density:
         share = modes[:, :, 1, : self.bank.timescales.size].real / -np.expm1(
             -steps[..., None] / self.bank.timescales
         )
-        share = np.where(np.abs(share - 1) < _ROUNDING, 1.0, share)
+        share = np.where(np.abs(share - 1) < SHARE_ROUNDING, 1.0, share)
         share = np.concatenate([state["share"][:, None], share], axis=1)
         last = np.maximum.accumulate(np.where(seen, np.arange(1, seen.shape[1] + 1), 0), axis=1)
         shares = np.take_along_axis(share, last[..., None], axis=1)
         return shares, {"start": start, "share": shares[:, -1].copy()}
 
-    def step(self, state: State, row: Panel, modes: Complex, step: float, *, whole: bool) -> State:
-        """`run` over a single `row`: what of the state is another after it.
+    def unbroken(self, state: State, row: Panel, modes: Complex) -> bool:
+        """Whether a single `row`, one step after the last, leaves a history full that was full: every series
+        has a value in it, and there was no row without one just before, as the slowest mode would tell.
 
-        modes: (series, 2, modes), after it.  step: from the row before.  whole: every series has a value.
+        modes: (series, 2, modes), after it.
         """
-        if whole and step == 1.0 and self.full(state["share"]) and self._unbroken(state, row, modes):
-            return {}  # a history that was full stays so
-        return self.run(state, row, modes[:, None])[1]
-
-    def _unbroken(self, state: State, row: Panel, modes: Complex) -> bool:
-        """Whether no row without a value came just before: what the slowest mode has seen would tell."""
-        slowest = self.bank.timescales.size - 1
-        tau, seen = float(self.bank.timescales[slowest]), modes[:, 1, slowest].real
-        if len(seen) == 1:  # the same, in fewer calls
-            due = -math.expm1((state["start"].item() - row.times.item() - 1) / tau)
-            return abs(seen.item() - due) < _ROUNDING * due
-        dues = -np.expm1((state["start"] - row.times - 1) / tau)
-        return not np.count_nonzero(np.abs(seen - dues) >= _ROUNDING * dues)
+        if np.count_nonzero(np.isnan(row.values)) or not self.full(state["share"]):
+            return False
+        seen = modes[:, 1, self.bank.timescales.size - 1].real
+        dues = -np.expm1((state["start"] - row.times - 1) / self.bank.timescales[-1])
+        return not np.count_nonzero(np.abs(seen - dues) >= SHARE_ROUNDING * dues)
 
     @staticmethod
     def full(share: Array) -> bool:

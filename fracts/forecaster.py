@@ -28,7 +28,7 @@ from fracts.inspection import Inspection
 from fracts.linear import Reading, fit_linear, is_pooled
 from fracts.network import FracNetwork, as_arrays, as_state, as_weights, load_weights, with_tails
 from fracts.network_response import network_response, typical_rows
-from fracts.online import due_row, encode_row, head_row, shift_row
+from fracts.online import due_row, encode_row, head_row, shift_medians
 from fracts.passes import ROWS_AT_ONCE
 from fracts.paths import extended
 from fracts.plan import Plan, plan_of
@@ -272,10 +272,9 @@ class FracForecaster(Calibration, Forecaster, Inspection):
 
     def _moved(self, state: State, panel: Panel) -> tuple[State, NDArray[np.floating]]:
         """State after the rows of `panel`, errors left aside, and features (series, rows, width) at each."""
-        after, centre, scale = self._path.memory.advance(state, panel)
+        after, u = self._path.memory.advance(state, panel)
         if self.network_ is None or self._plan is None:
             return after, np.empty((*panel.values.shape, 0))
-        u = (panel.values - centre) / scale
         if panel.times.size == 1:
             time, before = panel.times.item(), state["time"].item(0)
             gap = 0.0 if math.isnan(before) else time - before
@@ -313,7 +312,7 @@ class FracForecaster(Calibration, Forecaster, Inspection):
             return super()._median(state, horizon)
         medians, scale = self._path.medians(state)
         if self._plan is not None:
-            medians += scale[:, None] * shift_row(self._plan, state["features"], state["ahead"])
+            shift_medians(self._plan, state["features"], state["ahead"], medians, scale)
         return medians[:, :horizon]
 
     def _run(

@@ -31,6 +31,7 @@ UNTRIED = 0, Penalty(0.5, 0.0, 10.0)  # anchor and penalty where no held-out for
 _ROWS_A_FEATURE = 5  # observations of every series for each coefficient, to give each its own
 _CHOOSING_LEADS = 6  # by which penalty and anchor are chosen
 _LEADS_AT_ONCE = 32  # solved where each has a matrix of its own: of holes, of covariates
+_NO_SLOTS = np.empty((0, 0, 0))  # of the centre, which is no anchor
 _SHARE_NUMBERS = 2**25  # in the matrices of the series solved at once
 
 
@@ -112,9 +113,12 @@ class LinearPath:
             leads, centre, scale = self.read(state)
             return centre[:, None] + scale[:, None] * (leads + self._errors(state["group"])), scale
         if compiles():
-            seen = state["sums"], state["modes"], self.memory.evening(state)
-            learned = self.turned, self.middle, state["group"]
-            found: tuple[Array, Array] = compiled_memory().medians(*seen, *learned, self.memory.said(state))
+            bank, anchor, slots, phase = self.memory.bank, self.memory.anchors[0], _NO_SLOTS, 0
+            if anchor:
+                slots, phase = state["slots_0"], anchor.phase(state["time"].item(0))
+            seen = state["sums"], state["modes"], (state["share"], bank.place)
+            learned = (self.turned, self.middle), state["group"]
+            found: tuple[Array, Array] = compiled_memory().medians(*seen, *learned, slots, phase)
             return found
         modes, anchors, centre, scale = self.memory.view(state)
         medians, errors = self._fitted(modes, state["group"]), self._errors(state["group"])

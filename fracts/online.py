@@ -5,7 +5,7 @@ mixer.py, encoder.py and heads.py; plan.py has the weights as this step wants th
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ from fracts.series import State
 
 Array = NDArray[np.floating]
 Memory = tuple[Array, Array, Array]  # of a layer, as `fracts.network.as_arrays` writes it: modes, hold, tail
-Step = Callable[..., tuple[list[Memory], Array]]
+Memories = Sequence[tuple[Array, ...]]  # the same of all layers: their modes, their hold, their tails
+Step = Callable[..., tuple[Memories, Array]]
 
 _LOG_2 = math.log(2)
 
@@ -53,14 +54,15 @@ def encode_row(
     dtype, beside = plan.norm.dtype, plan.beside[:0]
     if covariates is not None and covariates.shape[1]:
         beside = covariates.astype(dtype) @ plan.beside
-    before = [(state[modes], state[hold], state[tail]) for modes, hold, tail in plan.names]
+    before = [tuple([state[name] for name in names]) for names in plan.names]
     if before[0][0].dtype != dtype:
-        before = [(modes.astype(dtype), hold.astype(dtype), tail) for modes, hold, tail in before]
+        modes, hold, tail = before
+        before = [tuple(x.astype(dtype) for x in modes), tuple(x.astype(dtype) for x in hold), tail]
     step: Step = compiled_network().network_row if compiles() else network_row
     memories, features = step(plan, u, beside, time, gap, before)
     after = {"features": features}
-    for (modes, hold, tail), memory in zip(plan.names, memories, strict=True):
-        after[modes], after[hold], after[tail] = memory
+    for names, arrays in zip(plan.names, memories, strict=True):
+        after.update(zip(names, arrays, strict=True))
     return after
 
 
@@ -83,6 +85,16 @@ def head_row(
 def shift_row(plan: Plan, features: Array, ahead: Array | None = None) -> Array:
     """What `head_row` moves the medians by: (batch, horizon), in units of scale."""
     return _outputs(plan, features, ahead, parts=1)[:, 0]
+
+
+def shift_medians(
+    plan: Plan, features: Array, ahead: Array, medians: NDArray[np.float64], scale: NDArray[np.float64]
+) -> None:
+    """Move `medians` (series, horizon), of series of some `scale` (series,), by `shift_row`."""
+    if compiles() and not ahead.shape[-1]:
+        compiled_network().shift(medians, scale, features, plan.shift, plan.head_bias)
+    else:
+        medians += scale[:, None] * shift_row(plan, features, ahead)
 
 
 def due_row(plan: Plan, features: Array, leads: NDArray[np.int64], known: Array) -> NDArray[np.float64]:
@@ -116,20 +128,21 @@ def _outputs(plan: Plan, features: Array, ahead: Array | None, parts: int) -> Ar
 
 
 def network_row(
-    plan: Plan, u: Array, beside: Array, time: float, gap: float, before: list[Memory]
-) -> tuple[list[Memory], Array]:
-    """State of each layer, and features (batch, width), after a row.
+    plan: Plan, u: Array, beside: Array, time: float, gap: float, before: Memories
+) -> tuple[Memories, Array]:
+    """State of all layers, and features (batch, width), after a row.
 
     u: (batch,), NaN where missing.  beside: (batch, 2 * width), of covariates, or none.  before: the state of
-    each layer.
+    all layers.
     """
     x, gate, wave = _tokens(plan.embedding, u, beside, time)
     seen = _seen(u)
+    own_of = list(zip(*before, strict=True))
     if len(u) == 1:  # without an axis of series every call is cheaper
         x, gate, seen = x[0], gate[0], None if seen is None else seen[0]
-        before = [(modes[0], hold[0], tail[0]) for modes, hold, tail in before]
+        own_of = [(modes[0], hold[0], tail[0]) for modes, hold, tail in own_of]
     value, after = x, []
-    for layer, own in zip(plan.layers, before, strict=True):
+    for layer, own in zip(plan.layers, own_of, strict=True):
         mixed, memory = _mix(layer, value, gate, seen, gap, wave, own)
         after.append(memory)
         x = x + mixed
@@ -141,8 +154,11 @@ def network_row(
         value = gate = x * _shrink(x, layer.eps)
     features = value * plan.norm
     if len(u) == 1:
-        return [(modes[None], hold[None], tail[None]) for modes, hold, tail in after], features[None]
-    return after, features
+        after, features = (
+            [(modes[None], hold[None], tail[None]) for modes, hold, tail in after],
+            features[None],
+        )
+    return list(zip(*after, strict=True)), features
 
 
 def _tokens(embedding: Embedding, u: Array, beside: Array, time: float) -> tuple[Array, Array, Array]:

@@ -58,7 +58,7 @@ class Plan(NamedTuple):
     beside: Array  # (columns, 2 * width)
     layers: tuple[Layer, ...]
     packed: Array  # embedding, norm and layers in one array, for the compiled step
-    names: tuple[tuple[str, ...], ...]  # of the state of each
+    names: tuple[tuple[str, ...], ...]  # of the modes of all layers, of their hold, and of their tails
     norm: Array  # (width,)
     head: Array  # (width, 3 * horizon)
     shift: Array  # (width, horizon), its first part
@@ -103,7 +103,7 @@ def plan_of(network: FracNetwork) -> Plan:
             beside=_array(nobody.view(0, 2 * width) if encoder.beside is None else encoder.beside.weight.T),
             layers=tuple(layers),
             packed=_packed(embedding, norm, layers),
-            names=tuple(layer_names(i) for i in range(len(layers))),
+            names=tuple(zip(*(layer_names(i) for i in range(len(layers))), strict=True)),
             norm=norm,
             head=_array(head.out.weight.T),
             shift=_array(head.out.weight[: head.out.weight.shape[0] // 3].T),

@@ -30,7 +30,6 @@ MAX_FREQUENCIES = 12
 CENTRE_MEMORY = 131072.0  # steps
 _BLOCK_ROWS = 256  # whose states are held at once
 _BLOCK_NUMBERS = 2**20  # in those states
-_NOTHING = np.empty((0, 0))
 
 
 class Walk(NamedTuple):
@@ -91,8 +90,9 @@ class LinearMemory:
         seen = self.density.empty(n_series) | self.covariates.empty(n_series)
         return time | own | seen | slots
 
-    def advance(self, state: State, panel: Panel) -> tuple[State, Array, Array]:
-        """State after the rows of `panel`, and centre and scale (series, rows); `state` is left alone."""
+    def advance(self, state: State, panel: Panel) -> tuple[State, Array]:
+        """State after the rows of `panel`, and its values around the centre, in units of the scale (series,
+        rows), as they are then; `state` is left alone."""
         if panel.times.size == 1:
             return self._step(state, panel)
         blocks = []
@@ -103,7 +103,8 @@ class LinearMemory:
             _, sums, after = self._block(state, part, steps)
             state = state | after | slots | self.covariates.advance(state, part, steps)
             blocks.append(sums)
-        return state, *self.scaler.read(np.concatenate(blocks, axis=1))
+        centre, scale = self.scaler.read(np.concatenate(blocks, axis=1))
+        return state, (panel.values - centre) / scale
 
     def walk(self, state: State, panel: Panel, ahead: Array | None = None) -> Iterator[Walk]:
         """Pass over the rows of `panel` from `state`, a block at a time.
@@ -138,47 +139,46 @@ class LinearMemory:
         offset, centre, scale = self.scaler.centred(state["sums"])
         raw: Complex = state["modes"]
         modes = raw[:, 0] - offset[:, None] * raw[:, 1]
-        if (even := self.evening(state)).size:
-            modes *= even
+        if not self.density.full(state["share"]):
+            modes *= self.density.gain(state["share"])
         around = None
-        if (said := self.said(state)).size:
+        if anchor := self.anchors[0]:
+            said = anchor.read(state["slots_0"], state["time"].item(0), self.horizon)
             around = np.nan_to_num((said - centre[:, None]) / scale[:, None])
         return modes, around, centre, scale
-
-    def evening(self, state: State) -> Array:
-        """What evens out the modes, (series, modes); (0, 0) where they are even."""
-        return _NOTHING if self.density.full(state["share"]) else self.density.gain(state["share"])
-
-    def said(self, state: State) -> Array:
-        """What the first anchor says, (series, horizon); (0, 0) where it is the centre."""
-        if (anchor := self.anchors[0]) is None:
-            return _NOTHING
-        return anchor.read(state["slots_0"], state["time"].item(0), self.horizon)
 
     def evened(self, state: State) -> Complex:
         """The modes of `state` as local means, however densely the series were seen."""
         return self.density.evened(state["modes"], state["share"])
 
-    def _step(self, state: State, row: Panel) -> tuple[State, Array, Array]:
+    def _step(self, state: State, row: Panel) -> tuple[State, Array]:
         """`advance` over a single row."""
         values, time, before = row.values[:, 0], row.times.item(), state["time"].item(0)
         step = 0.0 if math.isnan(before) else time - before
         if compiles():
             kept, decay = self.scaler.kept(step), self.bank.decay(step)
             rows = state["sums"], state["modes"], values, kept, decay, self.bank.gain
-            sums, modes, centre, scale = compiled_memory().moved(*rows)
+            sums, modes, u = compiled_memory().moved(*rows)
+            seen = state["share"], state["start"], values, time, modes, self.bank.timescales[-1]
+            full = step == 1.0 and compiled_memory().unbroken(*seen)
         else:
             sums, inputs = self.scaler.step(state["sums"], values, step)
             modes = self.bank.step(state["modes"], inputs, step)
             centre, scale = self.scaler.read(sums)
-        after = {"time": np.repeat(row.times, len(values)), "sums": sums, "modes": modes}
-        whole = not np.count_nonzero(np.isnan(values))
-        after |= self.density.step(state, row, modes, step, whole=whole)
+            u = (values - centre) / scale
+            full = step == 1.0 and self.density.unbroken(state, row, modes)
+        after = {"time": row.times.repeat(len(values)), "sums": sums, "modes": modes}
+        if not full:
+            after |= self.density.run(state, row, modes[:, None])[1]
         for name, anchor in self._slots():
-            after[name] = anchor.step(state[name], values, time)
+            if compiles():
+                phase, kept = anchor.phase(time), anchor.kept
+                after[name] = compiled_memory().replaced(state[name], values, phase, kept)
+            else:
+                after[name] = anchor.step(state[name], values, time)
         if self.covariates.n_columns:
             after |= self.covariates.advance(state, row, np.array([step]))
-        return state | after, centre[:, None], scale[:, None]
+        return state | after, u[:, None]
 
     def _slots(self) -> Iterator[tuple[str, SeasonSlots]]:
         return ((f"slots_{i}", anchor) for i, anchor in enumerate(self.anchors) if anchor)

@@ -91,7 +91,8 @@ def test_the_compiled_step_says_the_same(random_weights, dtype, n_layers, n_freq
     draws = np.random.default_rng(0)
     for batch in (1, 3):
         state = run(network, numpy_row, 20, batch)
-        before = [tuple(state[name] for name in layer_names(i)) for i in range(n_layers)]
+        names = zip(*map(layer_names, range(n_layers)), strict=True)
+        before = [tuple(state[name] for name in kind) for kind in names]
         for u in (draws.normal(size=batch), np.where(np.arange(batch) == 0, np.nan, 0.5)):
             for beside in (0, batch):
                 more = draws.normal(size=(beside, 32)).astype(before[0][0].dtype)

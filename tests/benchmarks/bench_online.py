@@ -2,17 +2,20 @@
 
     python tests/benchmarks/bench_online.py
     python tests/benchmarks/bench_online.py --peer river-SNARIMAX=/path/to/env/bin/python --peer ...
+    python tests/benchmarks/bench_online.py --only FracForecaster FracRidge --against ../another/checkout
     python tests/benchmarks/bench_online.py --many
 
 One series; every contestant has a process, and a peer an environment of its own. They take turns, a few steps
 each, so that whatever else the machine does meets all alike. Told are the median and the 99th percentile in
 microseconds, beside a matrix-vector product of 64 x 64 in float32 in the same turns. A contestant whose start
-or step takes too long is left out of the longer histories. With `--many` instead: observations a second of
+or step takes too long is left out of the longer histories. `--against` has our own contestants of another
+checkout of fracts take turns too, under its commit. With `--many` instead: observations a second of
 10,000 series by `learn_many`, on two cores. Before anything is timed the stream is checked against one pass.
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -23,7 +26,8 @@ import numpy as np
 from online_peers import CONTESTANTS, series
 from record import record
 
-PEERS = Path(__file__).parent / "online_peers.py"
+HERE = Path(__file__).resolve().parents[2]
+PEERS = Path("tests/benchmarks/online_peers.py")  # of a checkout
 OURS = (
     "FracForecaster",
     "FracForecaster-numpy",
@@ -43,8 +47,19 @@ class Contestant:
 
     def __init__(self, name, python):
         self.name, self.taken, self.steps = name, [], 1
+        peer, _, folder = name.partition("@")
+        root = Path(folder or HERE).resolve()
+        if folder:
+            self.name = f"{peer}@{commit_of(root)}"
+        environment = dict(os.environ)
+        if peer in OURS:
+            environment["PYTHONPATH"] = str(root)
         self.process = subprocess.Popen(
-            [python, str(PEERS), name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [python, str(root / PEERS), peer],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
         )
 
     def ask(self, **asked):
@@ -67,6 +82,11 @@ class Contestant:
     def end(self):
         self.process.stdin.close()
         self.process.wait()
+
+
+def commit_of(folder):
+    told = ["git", "-C", str(folder), "describe", "--always", "--dirty=+"]
+    return subprocess.run(told, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def check():
@@ -96,8 +116,8 @@ def tell_one_series(pythons, histories, turns):
                 continue
             one = Contestant(name, python)
             try:
-                starts[name] = one.ask(start=n)["seconds"]
-                if one.warm_up() > SLOWEST_STEP or starts[name] > SLOWEST_START:
+                starts[one.name] = one.ask(start=n)["seconds"]
+                if one.warm_up() > SLOWEST_STEP or starts[one.name] > SLOWEST_START:
                     too_slow.add(name)
             except ChildProcessError as error:
                 print(f"{n:>9} {name:>28} {error}")
@@ -159,6 +179,8 @@ def tell_many(n_series, rounds, compiled):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON")
+    parser.add_argument("--only", nargs="+", default=OURS, metavar="NAME", help="of our own contestants")
+    parser.add_argument("--against", metavar="FOLDER", help="another checkout of fracts")
     parser.add_argument("--histories", nargs="+", type=int, default=HISTORIES)
     parser.add_argument("--turns", type=int, default=100)
     parser.add_argument("--many", action="store_true")
@@ -166,8 +188,9 @@ def main():
     parser.add_argument("--series", type=int, default=MANY)
     parser.add_argument("--no-record", action="store_true")
     arguments = parser.parse_args()
-    pythons = dict.fromkeys(OURS, sys.executable) | dict(peer.split("=", 1) for peer in arguments.peer)
-    if unknown := set(pythons) - set(CONTESTANTS):
+    ours = [*arguments.only, *(f"{name}@{arguments.against}" for name in arguments.only if arguments.against)]
+    pythons = dict.fromkeys(ours, sys.executable) | dict(peer.split("=", 1) for peer in arguments.peer)
+    if unknown := {name.partition("@")[0] for name in pythons} - set(CONTESTANTS):
         parser.error(f"no contestant is called {unknown}; there are {list(CONTESTANTS)}")
     check()
     if arguments.many:

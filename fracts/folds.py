@@ -44,17 +44,25 @@ class Origins(NamedTuple):
     ahead: Array  # (anchors, series, origins, leads, known)
 
 
+class Share(NamedTuple):
+    """Series that are looked at together, and what an error of each counts."""
+
+    panel: Panel
+    weights: Array  # (series,)
+
+
 class Targets:
     """The next values after the rows of a panel that a forecast may be learned from.
 
-    None after a row without a value, so that leaving it out is the same, and where too few values, or only
-    equal ones, stand behind the scale. A series of long history spares its last horizon: leads that end early
-    would each need a factorisation of their own, for a handful of origins.
+    None after a row without a value, so that leaving it out is the same, where too few values, or only equal
+    ones, stand behind the scale, and before the anchors have seen a whole `season`. A series of long history
+    spares its last horizon: leads that end early would each need a factorisation of their own, for a handful
+    of origins.
     """
 
-    def __init__(self, panel: Panel, horizon: int) -> None:
+    def __init__(self, panel: Panel, horizon: int, season: int = 1) -> None:
         self.panel, self.horizon = panel, horizon
-        self._begin = rows_unfit(panel.values)
+        self._begin = rows_unfit(panel, season)
         seen = ~np.isnan(panel.values)
         first, last = panel.times[seen.argmax(1)], panel.times[-1 - seen[:, ::-1].argmax(1)]
         spared = np.where(last - first >= _LONG * horizon, horizon, 0)
@@ -71,18 +79,24 @@ class Targets:
         return wanted
 
 
-def known_targets(panel: Panel, horizon: int) -> Array:
+def known_targets(panel: Panel, horizon: int, season: int = 1) -> Array:
     """`Targets` after every row of `panel`: (series, time, horizon)."""
-    return Targets(panel, horizon).after(0, panel.times.size)
+    return Targets(panel, horizon, season).after(0, panel.times.size)
 
 
-def rows_unfit(values: Array) -> NDArray[np.int64]:
-    """Rows (series,) until a series has shown enough values, and two different ones."""
-    seen = ~np.isnan(values)
+def rows_unfit(panel: Panel, season: int = 1) -> NDArray[np.int64]:
+    """Rows (series,) until a series has shown enough values, two different ones, and a whole `season`.
+
+    Of a series of fewer than three seasons a third has to do.
+    """
+    values, seen = panel.values, ~np.isnan(panel.values)
     first = np.take_along_axis(values, seen.argmax(1)[:, None], 1)
     moved = np.logical_or.accumulate(seen & (values != first), axis=1)
     enough = np.cumsum(seen, axis=1) >= np.minimum(_MIN_SEEN, seen.sum(1, keepdims=True) / 4)
-    return np.asarray(np.sum(~(enough & moved), axis=1))
+    first_time, last_time = panel.times[seen.argmax(1)], panel.times[-1 - seen[:, ::-1].argmax(1)]
+    wait = np.minimum(season - 1, (last_time - first_time) / 3)
+    settled = panel.times >= (first_time + wait)[:, None]
+    return np.asarray(np.sum(~(enough & moved & settled), axis=1))
 
 
 def origins(memory: LinearMemory, panel: Panel, leads: NDArray[np.int64], n_groups: int) -> Iterator[Origins]:
@@ -99,7 +113,7 @@ def _origins_of(
     memory: LinearMemory, panel: Panel, leads: NDArray[np.int64], series: NDArray[np.int64], cuts: Cuts
 ) -> Iterator[Origins]:
     """`origins` of a lot of `series`, in `panel` alone."""
-    targets = Targets(panel, memory.horizon)
+    targets = Targets(panel, memory.horizon, memory.longest_season)
     for walk in memory.walk(memory.empty(len(panel.values)), panel):
         wanted = targets.after(walk.rows.start, walk.rows.stop)[..., leads]
         around = standard_targets(wanted, walk.anchors[..., leads], walk.centre, walk.scale)
@@ -139,18 +153,33 @@ class FoldMoments:
     nothing: Moments
 
     @classmethod
-    def of(cls, memory: LinearMemory, panel: Panel, leads: NDArray[np.int64], n_groups: int) -> "FoldMoments":
-        """One pass over `panel`."""
-        n_anchors, n_known = len(memory.anchors), memory.covariates.n_known
-        shape = memory.n_features, n_anchors, leads.size, n_known
+    def of(
+        cls,
+        memory: LinearMemory,
+        share: Share,
+        leads: NDArray[np.int64],
+        n_groups: int,
+        *,
+        common: bool = False,
+    ) -> "FoldMoments":
+        """One pass over `share`; series count by their weights.
+
+        common: cut all series at the same times, also where each is a group.
+        """
+        n_bases, n_ahead = memory.n_bases, memory.n_ahead
+        shape = memory.n_features, n_bases, leads.size, n_ahead
+        roots = np.sqrt(share.weights)[:, None, None]
         parts: dict[tuple[int, int], list[Moments]] = {}
-        for part in origins(memory, panel, leads, n_groups):
+        for part in origins(memory, share.panel, leads, 1 if common else n_groups):
             key = part.fold, part.last_fold
             groups = parts.setdefault(key, [Moments.empty(*shape) for _ in range(n_groups)])
+            root = roots[part.series]
+            features, targets = part.features * root, part.targets * root
+            ahead = part.ahead * root[..., None]
             for group, series in groups_of(part, n_groups):
-                targets = part.targets[:, series].reshape(n_anchors, -1, leads.size)
-                ahead = part.ahead[:, series].reshape(*targets.shape, n_known)
-                groups[group].add(part.features[series].reshape(-1, shape[0]), targets, ahead)
+                own = targets[:, series].reshape(n_bases, -1, leads.size)
+                known = ahead[:, series].reshape(*own.shape, n_ahead)
+                groups[group].add(features[series].reshape(-1, shape[0]), own, known)
         return cls(parts, Moments.empty(*shape))
 
     def before(self, fold: int, group: int) -> Moments:
@@ -166,12 +195,12 @@ class FoldMoments:
         return self.nothing.plus(groups[group] for groups in self.parts.values())
 
 
-def held_out_counts(panel: Panel, horizon: int, n_groups: int) -> tuple[NDArray[np.int64], bool]:
+def held_out_counts(memory: LinearMemory, panel: Panel, n_groups: int) -> tuple[NDArray[np.int64], bool]:
     """Number of held-out targets of each lead (horizon,), and whether any origin lacks one of its targets."""
-    counts, holes = np.zeros(horizon, dtype=np.int64), False
+    counts, holes = np.zeros(memory.horizon, dtype=np.int64), False
     cuts = Cuts.of(panel, n_groups)
     for series, part in grids(panel, ~np.isnan(panel.values)):
-        own, targets = cuts.of_series(series), Targets(part, horizon)
+        own, targets = cuts.of_series(series), Targets(part, memory.horizon, memory.longest_season)
         for start in range(0, part.times.size, _COUNTED_ROWS):
             stop = min(start + _COUNTED_ROWS, part.times.size)
             known = ~np.isnan(targets.after(start, stop))
@@ -180,9 +209,32 @@ def held_out_counts(panel: Panel, horizon: int, n_groups: int) -> tuple[NDArray[
     return counts, holes
 
 
+def noise_weights(memory: LinearMemory, panel: Panel, leads: NDArray[np.int64]) -> Array:
+    """What an error of each series counts (series,): 1 over the mean square of what its best anchor leaves.
+
+    So a series that is hard to tell does not rule those that are not, and a penalty is in units of the noise
+    of each. The geometric mean of the weights is 1.
+    """
+    anchors, n_series = memory.of_the_past().of_anchors(), len(panel.values)
+    if n_series == 1:
+        return np.ones(1)
+    square, count = np.zeros((len(anchors.anchors), n_series)), np.zeros(n_series)
+    for part in origins(anchors, panel, leads, 1):
+        square[:, part.series] += np.nansum(part.targets**2, axis=(2, 3))
+        count[part.series] += np.sum(~np.isnan(part.targets[0]), axis=(1, 2))
+    seen = (count > 0) & (square.min(0) > 0)
+    if not seen.any():
+        return np.ones(n_series)
+    noise = np.full(n_series, np.nan)
+    noise[seen] = square[:, seen].min(0) / count[seen]
+    usual = np.nanmedian(noise)
+    weights: Array = 1 / np.clip(np.where(seen, noise, usual), usual / _FARTHEST**2, None)
+    return np.asarray(weights / np.exp(np.log(weights).mean()))
+
+
 def choose(
     memory: LinearMemory,
-    shares: Sequence[Panel],
+    share: Share,
     leads: NDArray[np.int64],
     pooled: bool,
     penalties: Sequence[Penalty] = PENALTIES,
@@ -192,29 +244,47 @@ def choose(
     The error is the product over `leads` of the squared error summed over folds and series.
     """
     # What is known ahead is left to the second round: each of its numbers costs as much as all the leads.
-    anchor, penalty = _best(memory.of_the_past(), shares, leads, pooled, penalties)
+    anchor, penalty = _best(memory.of_the_past(), share, leads, pooled, penalties)
     if memory.covariates.n_columns:
         tried = [penalty._replace(covariates=strength) for strength in COVARIATE_STRENGTHS]
-        anchor, penalty = _best(memory, shares, leads, pooled, tried)
+        anchor, penalty = _best(memory, share, leads, pooled, tried)
     return anchor, penalty
+
+
+def shared_is_better(memory: LinearMemory, share: Share, leads: NDArray[np.int64]) -> bool:
+    """Whether coefficients that all series of `share` learn together have less held-out error than own ones.
+
+    Both are tried on the same origins, those after common cuts, at the best penalty and anchor of each.
+    """
+    groups, folds = range(len(share.weights)), range(1, len(FOLDS) + 1)
+    moments = FoldMoments.of(memory, share, leads, len(groups), common=True)
+    own, shared = np.zeros((2, len(PENALTIES), memory.n_bases, leads.size))
+    for fold in folds:
+        past = [moments.before(fold, g) for g in groups]
+        together = past[0].plus(past[1:])
+        taught = [together.solve(memory.penalty(penalty)) for penalty in PENALTIES]
+        for g in groups:
+            present = moments.inside(fold, g)
+            own += _trials(memory, past[g], present, PENALTIES)
+            shared += np.array([present.squared_error(b) for b in taught])
+    return bool(np.log(shared).mean(-1).min() <= np.log(own).mean(-1).min())
 
 
 def _best(
     memory: LinearMemory,
-    shares: Sequence[Panel],
+    share: Share,
     leads: NDArray[np.int64],
     pooled: bool,
     penalties: Sequence[Penalty],
 ) -> tuple[int, Penalty]:
     """`choose`, of these `penalties`."""
-    errors = np.zeros((len(penalties), len(memory.anchors), leads.size))
-    for share in shares:
-        n_groups = 1 if pooled else len(share.values)
-        moments = FoldMoments.of(memory, share, leads, n_groups)
-        for fold, group in product(range(1, len(FOLDS) + 1), range(n_groups)):
-            past, present = moments.before(fold, group), moments.inside(fold, group)
-            errors += _trials(memory, past, present, penalties)
-    total = np.log(errors).sum(-1)
+    errors = np.zeros((len(penalties), memory.n_bases, leads.size))
+    n_groups = 1 if pooled else len(share.weights)
+    moments = FoldMoments.of(memory, share, leads, n_groups)
+    for fold, group in product(range(1, len(FOLDS) + 1), range(n_groups)):
+        past, present = moments.before(fold, group), moments.inside(fold, group)
+        errors += _trials(memory, past, present, penalties)
+    total = np.log(errors).mean(-1)
     penalty, anchor = np.unravel_index(int(total.argmin()), total.shape)
     return int(anchor), penalties[int(penalty)]
 
@@ -222,5 +292,10 @@ def _best(
 def _trials(memory: LinearMemory, past: Moments, present: Moments, penalties: Sequence[Penalty]) -> Array:
     """Errors on `present` of what is learned from `past`: (penalties, anchors, leads), none of them 0."""
     errors = [present.squared_error(past.solve(memory.penalty(penalty))) for penalty in penalties]
-    floor: Array = _ROUNDING * present.square.max(0) + np.finfo(float).tiny
-    return np.maximum(np.array(errors), floor)
+    return floored(np.array(errors), present)
+
+
+def floored(errors: Array, present: Moments) -> Array:
+    """Summed squared `errors` (..., leads) on `present`, none of them 0."""
+    floor = _ROUNDING * present.square.max(0) + np.finfo(float).tiny
+    return np.asarray(np.maximum(errors, floor), dtype=np.float64)

@@ -69,9 +69,10 @@ class FracForecaster(Calibration, Forecaster, Inspection):
     season_lengths : "auto" (those that the calendar implies and the history shows three times; where it has
         none, as with integers, those after which the values repeat), an int, a tuple, or () for none, in
         steps.
-    penalty : strength of the linear path's prior, as the observations that outweigh it; "auto" chooses.
+    penalty : strength of the linear path's prior, as the observations that outweigh it; "auto" averages
+        over several.
     anchor : what to lean on: the "centre" of a series, its "last" value, a profile of its "season"; "auto"
-        chooses.
+        averages over all.
     width : features of a row in the network, a multiple of 2 * n_heads.
     n_layers : FRAC layers; 0 leaves the linear path alone.
     n_heads : plain heads of a layer; each frequency of a season adds one.
@@ -183,7 +184,14 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         asked = self.season_lengths_, self._covariates.n_known, self.anchor, self.centre_memory
         memory = linear_memory(panel, self.horizon, self.n_modes, self.timescales, *asked)
         pooled = is_pooled("auto", panel, memory)
-        self._path = fit_linear(panel, memory, self.series_ids_, pooled=pooled, strength=strength)
+        self._path = fit_linear(
+            panel,
+            memory,
+            self.series_ids_,
+            pooled=pooled,
+            strength=strength,
+            averaged=self.forgetting is None,
+        )
         self._recursion = begun(self._path, panel, self.forgetting)
         self._calibrate()
         self.device_ = _device(self.device)

@@ -15,11 +15,23 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from threadpoolctl import threadpool_limits
 
+from fracts.averaging import Mixture, mixed
 from fracts.bank import Complex
 from fracts.checks import FitWarning, group_of
 from fracts.cuts import FOLDS, Cuts
 from fracts.fast import compiled_memory, compiles
-from fracts.folds import MIN_HELD_OUT, PENALTIES, FoldMoments, choose, groups_of, held_out_counts, origins
+from fracts.folds import (
+    MIN_HELD_OUT,
+    PENALTIES,
+    FoldMoments,
+    Share,
+    choose,
+    groups_of,
+    held_out_counts,
+    noise_weights,
+    origins,
+    shared_is_better,
+)
 from fracts.forecasts import MEDIAN_AT, QUANTILES
 from fracts.recall import LinearMemory
 from fracts.records import record
@@ -28,9 +40,13 @@ from fracts.scaling import Array
 from fracts.series import Panel, State
 
 UNTRIED = 0, Penalty(0.5, 0.0, 10.0)  # anchor and penalty where no held-out forecast tells
-_ROWS_A_FEATURE = 5  # observations of every series for each coefficient, to give each its own
-_CHOOSING_LEADS = 6  # by which penalty and anchor are chosen
+_ROWS_A_FEATURE = 2  # observations of every series for each coefficient, to try its own
+_MOST_NUMBERS = 2**26  # in coefficients of their own
+_TRIED = 64  # series by which that, and the penalties of own coefficients, are tried
+_MOST_PENALTIES, _SOLVED = 8, 2**13  # in an average; in those of all series and leads
+_CHOOSING_LEADS = 7  # by which penalties and anchors are weighed
 _LEADS_AT_ONCE = 32  # solved where each has a matrix of its own: of holes, of covariates
+_TIED_NUMBERS = 2**21  # of leads that share a matrix and are solved at once
 _SHARE_NUMBERS = 2**25  # in the matrices of the series solved at once
 
 
@@ -56,17 +72,20 @@ class Pass(NamedTuple):
 class LinearPath:
     """A fitted linear path. Groups of series share coefficients: one group (pooled) or one a series."""
 
-    memory: LinearMemory  # with the chosen anchor alone
-    coefficients: Array  # (groups, features + known, horizon)
-    held_out: Array  # (groups, folds, features + known, horizon): learned from what ends before each fold
+    memory: LinearMemory  # with the chosen anchor, alone or with the others beside it
+    coefficients: Array  # (groups, features + ahead, horizon)
+    held_out: Array  # (groups, folds, features + ahead, horizon): learned from what ends before each fold
     errors: Array  # (groups, horizon, quantiles): held-out errors in units of scale
     penalty: Penalty
     ids: tuple[Any, ...]  # of the series fitted
     counts: NDArray[np.int64]  # (groups,), values that each group learned from
+    weights: Array = field(default_factory=lambda: np.empty(0))  # (series,), what errors count; none: 1
 
     turned: Complex = field(init=False, repr=False)  # (groups, modes, horizon): leads are real parts
 
     middle: Array = field(init=False, repr=False)  # (groups, horizon), medians of the errors
+
+    blend: Array = field(init=False, repr=False)  # (groups, horizon, other anchors), weights of each
 
     def __post_init__(self) -> None:
         bank = self.memory.bank
@@ -75,6 +94,8 @@ class LinearPath:
         turned[:, bank.turning] -= 1j * imaginary
         object.__setattr__(self, "turned", turned)
         object.__setattr__(self, "middle", np.ascontiguousarray(self.errors[..., MEDIAN_AT]))
+        blend = self.coefficients[:, self.memory.n_features + self.memory.covariates.n_known :]
+        object.__setattr__(self, "blend", np.ascontiguousarray(blend.swapaxes(1, 2)))
 
     @property
     def mode_coefficients(self) -> Array:
@@ -90,7 +111,9 @@ class LinearPath:
             groups = np.zeros(len(ids), dtype=np.int64)
         else:
             groups = np.array([group_of(name, self.ids) for name in ids])
-        return self.memory.empty(len(ids)) | {"group": groups}
+        known = dict(zip(self.ids, self.weights.tolist(), strict=False))
+        weight = np.array([known.get(name, 1.0) for name in ids])
+        return self.memory.empty(len(ids)) | {"group": groups, "weight": weight}
 
     def advance(self, state: State, panel: Panel) -> State:
         """State after the rows of `panel`."""
@@ -99,7 +122,7 @@ class LinearPath:
     def read(self, state: State) -> Reading:
         """What the path says at the last row: leads (series, horizon)."""
         if not self.memory.covariates.n_columns:
-            modes, anchors, centre, scale = self.memory.view(state)
+            modes, anchors, centre, scale = self.memory.view(state, self._blend(state["group"]))
             leads = self._fitted(modes, state["group"]) / scale[:, None]
             return Reading(leads if anchors is None else leads + anchors, centre, scale)
         features, anchors, ahead, centre, scale = self.memory.read(state)
@@ -114,9 +137,10 @@ class LinearPath:
         if compiles():
             seen = state["sums"], state["modes"], self.memory.evening(state)
             learned = self.turned, self.middle, state["group"]
-            found: tuple[Array, Array] = compiled_memory().medians(*seen, *learned, self.memory.said(state))
+            said = self.memory.said(state, self._blend(state["group"]))
+            found: tuple[Array, Array] = compiled_memory().medians(*seen, *learned, said)
             return found
-        modes, anchors, centre, scale = self.memory.view(state)
+        modes, anchors, centre, scale = self.memory.view(state, self._blend(state["group"]))
         medians, errors = self._fitted(modes, state["group"]), self._errors(state["group"])
         medians += centre[:, None]
         medians += scale[:, None] * (errors if anchors is None else errors + anchors)
@@ -128,6 +152,10 @@ class LinearPath:
             fitted: Array = np.dot(modes, self.turned[0]).real
             return fitted
         return np.asarray((modes[:, None] @ self.turned[group])[:, 0].real)
+
+    def _blend(self, group: NDArray[np.int64]) -> Array:
+        """Weights (series or 1, horizon, other anchors) of the anchors beside the first."""
+        return self.blend if len(self.blend) == 1 else self.blend[group]
 
     def _errors(self, group: NDArray[np.int64]) -> Array:
         """Medians (series or 1, horizon) of the held-out errors."""
@@ -167,7 +195,8 @@ class LinearPath:
 
     def known_part(self, covariates: Array, group: NDArray[np.int64], leads: NDArray[np.int64]) -> Array:
         """What `covariates` (series, known), known in advance, add to each of `leads`: (series, leads)."""
-        weights = self.coefficients[:, self.memory.n_features :, leads - 1]
+        known = slice(self.memory.n_features, self.memory.n_features + covariates.shape[-1])
+        weights = self.coefficients[:, known, leads - 1]
         own = weights[:1] if len(weights) == 1 else weights[group]
         part: Array = (covariates[:, None] @ own)[:, 0]
         return part
@@ -193,9 +222,10 @@ class LinearPath:
     def spectrum(self, lead: int) -> pd.DataFrame:
         """Weight of every mode in the forecast of `lead`: series (None: all), period, timescale, weight.
 
-        The anchor comes first, as the mode it is: of weight 1, at the period of its season.
+        The anchors come first, as the modes they are, each at the period of its season: one alone has weight
+        1, and several share it.
         """
-        bank, anchor = self.memory.bank, self.memory.anchors[0]
+        bank = self.memory.bank
         of_modes = self.mode_coefficients[:, :, lead - 1]
         real, imaginary = np.split(of_modes, [bank.tau.size], axis=1)
         weights = real.copy()
@@ -208,32 +238,64 @@ class LinearPath:
             modes.assign(series=pd.Series([name] * len(modes), dtype=object), weight=row)
             for name, row in zip(names, weights, strict=True)
         ]
-        if anchor:
-            period = anchor.season_length if anchor.season_length > 1 else np.inf
-            row = {"period": period, "timescale": anchor.memory * anchor.season_length, "weight": 1.0}
-            tables = [pd.concat([pd.DataFrame([{"series": t["series"][0], **row}]), t]) for t in tables]
+        blend = self.blend[:, lead - 1]
+        weights_of = np.column_stack([1 - blend.sum(1), blend])  # of each anchor
+        leant_on = [
+            {
+                "period": a.season_length if a.season_length > 1 else np.inf,
+                "timescale": a.memory * a.season_length,
+                "at": at,
+            }
+            for at, a in enumerate(self.memory.anchors)
+            if a
+        ]
+        if leant_on:
+            first = pd.DataFrame(leant_on)
+            tables = [
+                pd.concat([first.assign(series=t["series"].iloc[: len(first)], weight=row[first["at"]]), t])
+                for t, row in zip(tables, weights_of, strict=True)
+            ]
         return pd.concat(tables, ignore_index=True)[["series", "period", "timescale", "weight"]]
 
 
 def is_pooled(pooled: str | bool, panel: Panel, memory: LinearMemory) -> bool:
-    """Whether all series share coefficients: as asked, or ("auto") where one is too short for its own."""
+    """Whether all series share coefficients: as asked, or ("auto") as held-out time has it.
+
+    They do where one is too short for its own, or where there are too many to keep.
+    """
     if isinstance(pooled, bool):
         return pooled or len(panel.values) == 1
     shortest = int((~np.isnan(panel.values)).sum(1).min())
     size = memory.n_features + memory.covariates.n_known
-    return len(panel.values) == 1 or shortest < _ROWS_A_FEATURE * size
+    if len(panel.values) == 1 or shortest < _ROWS_A_FEATURE * size:
+        return True
+    if len(panel.values) * size * memory.horizon * (1 + len(FOLDS)) > _MOST_NUMBERS:
+        return True
+    counts, _ = held_out_counts(memory, panel, 1)
+    leads = _choosing_leads(counts)
+    if not leads.size:
+        return True
+    with threadpool_limits(1, user_api="blas"):
+        whole = Share(panel, noise_weights(memory, panel, leads))
+        return shared_is_better(memory.of_the_past(), _sample(whole, memory), leads)
 
 
 def fit_linear(
-    panel: Panel, memory: LinearMemory, ids: Sequence[Any], *, pooled: bool, strength: float | None = None
+    panel: Panel,
+    memory: LinearMemory,
+    ids: Sequence[Any],
+    *,
+    pooled: bool,
+    strength: float | None = None,
+    averaged: bool = True,
 ) -> LinearPath:
-    """Choose penalty and anchor by rolling origins, solve on all origins, keep the held-out errors.
+    """Weigh penalties and anchors by rolling origins, solve on all origins, keep the held-out errors.
 
-    strength: of the penalty, None to choose it.
+    strength: of the penalty, None to weigh several.  averaged: False for the best penalty and anchor alone.
     Warns (FitWarning) where the history is too short for a single held-out forecast.
     """
     n_groups, values = 1 if pooled else len(panel.values), (~np.isnan(panel.values)).sum(1)
-    counts, holes = held_out_counts(panel, memory.horizon, n_groups)
+    counts, holes = held_out_counts(memory, panel, n_groups)
     if not counts.any() and _moves(panel):
         warnings.warn(
             f"the longest history, of {values.max()} rows, holds no forecast of {memory.horizon} steps to "
@@ -244,22 +306,66 @@ def fit_linear(
         )
     # A second thread gains nothing on matrices of this size, and waits long where the cores are busy.
     with threadpool_limits(1, user_api="blas"):
-        shares = [panel] if pooled else _shares(panel, memory)
-        tried = np.flatnonzero(counts >= MIN_HELD_OUT)
-        spread = np.linspace(0, tried.size - 1, min(tried.size, _CHOOSING_LEADS)).astype(int)
-        penalties = _of_strength(PENALTIES, strength)
+        tried = _choosing_leads(counts)
+        whole = Share(panel, noise_weights(memory, panel, tried))
+        shares = [whole] if pooled else _shares(whole, memory)
         if tried.size:
-            anchor, penalty = choose(memory, shares, tried[spread], pooled, penalties)
+            looked_at = whole if pooled else _sample(whole, memory)
+            penalties = _of_strength(PENALTIES, strength)
+            n_groups = 1 if pooled else len(panel.values)
+            mixture = _mixture(memory, looked_at, tried, counts, n_groups, penalties, averaged)
         else:
             anchor, (penalty,) = UNTRIED[0], _of_strength([UNTRIED[1]], strength)
-        memory = memory.leaning_on(anchor)
+            mixture = Mixture.of_one(memory.leaning_on(anchor), penalty)
         leads = np.arange(memory.horizon)
-        in_parts = holes or memory.covariates.n_known
-        batches = np.array_split(leads, -(-leads.size // _LEADS_AT_ONCE)) if in_parts else [leads]
-        solved = [_solve(memory, share, memory.penalty(penalty), batches, pooled) for share in shares]
+        at_once = _leads_at_once(mixture.memory, max(len(share.weights) for share in shares), holes)
+        batches = np.array_split(leads, -(-leads.size // at_once))
+        solved = [_solve(mixture, share, batches, pooled) for share in shares]
         coefficients, held_out, errors = (np.concatenate(parts) for parts in zip(*solved, strict=True))
     seen = values.sum(keepdims=True) if pooled else values
-    return LinearPath(memory, coefficients, held_out, errors, penalty, tuple(ids), seen)
+    weights = whole.weights
+    return LinearPath(mixture.memory, coefficients, held_out, errors, mixture.best, tuple(ids), seen, weights)
+
+
+def _mixture(
+    memory: LinearMemory,
+    share: Share,
+    leads: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    n_groups: int,
+    penalties: Sequence[Penalty],
+    averaged: bool,
+) -> Mixture:
+    """What the path is to be the average of; beside covariates one anchor, which saw them."""
+    pooled = n_groups == 1
+    if not averaged:
+        anchor, penalty = choose(memory, share, leads, pooled, penalties)
+        return Mixture.of_one(memory.leaning_on(anchor), penalty)
+    if memory.covariates.n_columns:
+        anchor, penalty = choose(memory, share, leads, pooled, penalties)
+        memory = memory.leaning_on(anchor)
+        penalties = [p._replace(covariates=penalty.covariates) for p in penalties]
+    if not memory.bank.frequencies.size:
+        penalties = list(dict.fromkeys(p._replace(seasonal_decay=0.0) for p in penalties))
+    most = int(np.clip(_SOLVED // (n_groups * memory.horizon), 2, _MOST_PENALTIES))
+    return mixed(memory.blending(), share, leads, counts, pooled, penalties, most)
+
+
+def _leads_at_once(memory: LinearMemory, n_series: int, holes: bool) -> int:
+    """Leads to solve in one pass: many where they share matrices, few where each has its own."""
+    if holes or memory.covariates.n_known:
+        return _LEADS_AT_ONCE
+    tied = n_series * memory.n_features * max(memory.n_ahead, 1)
+    return max(_LEADS_AT_ONCE, _TIED_NUMBERS // tied)
+
+
+def _choosing_leads(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A few leads, from 0, of those of enough held-out targets `counts` (horizon,), denser the nearer."""
+    tried = np.flatnonzero(counts >= MIN_HELD_OUT)
+    if not tried.size:
+        return tried
+    spread: NDArray[np.int64] = np.geomspace(1, tried.size, _CHOOSING_LEADS).round().astype(np.int64)
+    return np.asarray(tried[np.unique(spread) - 1])
 
 
 def _of_strength(penalties: Sequence[Penalty], strength: float | None) -> list[Penalty]:
@@ -288,29 +394,46 @@ def _moves(panel: Panel) -> bool:
     return bool((np.nanmax(panel.values, axis=1) > np.nanmin(panel.values, axis=1)).any())
 
 
-def _shares(panel: Panel, memory: LinearMemory) -> list[Panel]:
+def _shares(whole: Share, memory: LinearMemory) -> list[Share]:
     """The series, as many at once as there is room for matrices of their own."""
-    known = memory.covariates.n_known
-    tied = len(memory.anchors) * _CHOOSING_LEADS * known * (memory.n_features + known)
-    size = (memory.n_features**2 + tied) * 2 * (len(FOLDS) + 1)
-    n_shares = min(-(-len(panel.values) * size // _SHARE_NUMBERS), len(panel.values))
-    parts = np.array_split(np.arange(len(panel.values)), n_shares)
-    return [Panel(panel.values[part], panel.times, panel.covariates[part]) for part in parts]
+    n_series = len(whole.weights)
+    n_shares = min(-(-n_series * _numbers(memory) // _SHARE_NUMBERS), n_series)
+    return [_some(whole, part) for part in np.array_split(np.arange(n_series), n_shares)]
+
+
+def _sample(whole: Share, memory: LinearMemory) -> Share:
+    """Evenly spread series, as many as there is room for matrices of their own, at most a fixed number."""
+    n_series = len(whole.weights)
+    most = max(1, min(_TRIED, _SHARE_NUMBERS // _numbers(memory), n_series))
+    return _some(whole, np.unique(np.linspace(0, n_series - 1, most).astype(np.int64)))
+
+
+def _some(whole: Share, series: NDArray[np.int64]) -> Share:
+    panel = whole.panel
+    part = Panel(panel.values[series], panel.times, panel.covariates[series])
+    return Share(part, whole.weights[series])
+
+
+def _numbers(memory: LinearMemory) -> int:
+    """In the matrices of a series, about."""
+    beside = memory.covariates.n_known + len(memory.anchors)
+    tied = len(memory.anchors) * _CHOOSING_LEADS * beside * (memory.n_features + beside)
+    return int((memory.n_features**2 + tied) * 2 * (len(FOLDS) + 1))
 
 
 def _solve(
-    memory: LinearMemory, panel: Panel, weights: Array, batches: Sequence[NDArray[np.int64]], pooled: bool
+    mixture: Mixture, share: Share, batches: Sequence[NDArray[np.int64]], pooled: bool
 ) -> tuple[Array, Array, Array]:
     """Coefficients, held-out coefficients and quantiles of the errors, as a `LinearPath` has them."""
-    n_groups = 1 if pooled else len(panel.values)
+    n_groups = 1 if pooled else len(share.weights)
     folds, groups = range(1, len(FOLDS) + 1), range(n_groups)
     final, tried = [], []
     for leads in batches:
-        moments = FoldMoments.of(memory, panel, leads, n_groups)
-        final.append([moments.whole(g).solve(weights)[0] for g in groups])
-        tried.append([[moments.before(f, g).solve(weights)[0] for f in folds] for g in groups])
+        moments = FoldMoments.of(mixture.memory, share, leads, n_groups)
+        final.append([mixture.solve(moments.whole(g), leads) for g in groups])
+        tried.append([[mixture.solve(moments.before(f, g), leads) for f in folds] for g in groups])
     held_out = np.concatenate(tried, axis=-1)
-    errors = _held_out_errors(memory, panel, held_out)
+    errors = _held_out_errors(mixture.memory, share.panel, held_out)
     return np.concatenate(final, axis=-1), held_out, np.stack([_error_quantiles(e) for e in errors])
 
 

@@ -38,8 +38,11 @@ class Walk(NamedTuple):
 
     rows: slice
     features: Array  # (series, rows, features)
-    anchors: Array  # (anchors, series, rows, horizon)
-    ahead: Array  # (anchors, series, rows, horizon, known), covariates less what each anchor saw of them
+    anchors: Array  # (anchors, series, rows, horizon), one where they are blended
+    ahead: (
+        Array  # (anchors, series, rows, horizon, ahead), covariates less what each anchor saw of them, then
+    )
+    # the other anchors less the first one, where they are blended
     centre: Array  # (series, rows)
     scale: Array  # (series, rows)
     state: State  # after the last row
@@ -50,7 +53,8 @@ class Walk(NamedTuple):
 class LinearMemory:
     """The state of the linear path and how it is read. `None` among the anchors is the centre itself.
 
-    The modes are of the distance to the first value: a series far from zero keeps its digits.
+    The modes are of the distance to the first value: a series far from zero keeps its digits. Blended anchors
+    are one: the first, and how far the others lie from it as numbers known ahead of every lead.
     """
 
     bank: ModeBank
@@ -58,6 +62,22 @@ class LinearMemory:
     anchors: tuple[SeasonSlots | None, ...]
     horizon: int
     covariates: CovariateMemory
+    blended: bool = False
+
+    @property
+    def n_bases(self) -> int:
+        """Anchors that a forecast may lean on."""
+        return 1 if self.blended else len(self.anchors)
+
+    @property
+    def n_ahead(self) -> int:
+        """Numbers known ahead of each lead: covariates, then blended anchors."""
+        return self.covariates.n_known + len(self.anchors) - self.n_bases
+
+    @property
+    def longest_season(self) -> int:
+        """Steps until every anchor has seen a season."""
+        return max(anchor.season_length if anchor else 1 for anchor in self.anchors)
 
     @property
     def n_features(self) -> int:
@@ -65,10 +85,11 @@ class LinearMemory:
         return self.bank.feature_tau.size + self.covariates.n_features
 
     def penalty(self, penalty: Penalty) -> Array:
-        """Penalty on the square of each coefficient: (features + known,)."""
+        """Penalty on the square of each coefficient: (features + ahead,)."""
         past = penalty.covariates * self.covariates.feature_tau ** (2 * penalty.decay)
         ahead = np.full(self.covariates.n_known, penalty.covariates)
-        return np.concatenate([penalty.of(self.bank), past, ahead])
+        blend = np.full(len(self.anchors) - self.n_bases, penalty.blend)
+        return np.concatenate([penalty.of(self.bank), past, ahead, blend])
 
     def of_the_past(self) -> "LinearMemory":
         """The same memory, where no covariate is known in advance."""
@@ -79,9 +100,19 @@ class LinearMemory:
         """How densely the series were seen."""
         return Density(self.bank)
 
+    def of_anchors(self) -> "LinearMemory":
+        """The same memory with one mode, for its anchors alone."""
+        return replace(self, bank=ModeBank(self.bank.timescales[:1], np.empty(0)))
+
     def leaning_on(self, anchor: int) -> "LinearMemory":
         """The same memory with one of its anchors alone."""
         return replace(self, anchors=(self.anchors[anchor],), covariates=self.covariates.leaning_on(anchor))
+
+    def blending(self, anchor: int = 0) -> "LinearMemory":
+        """The same memory leaning on one of its anchors, with the others beside it, where there are any."""
+        others = [a for i, a in enumerate(self.anchors) if a and i != anchor]
+        alone = self.leaning_on(anchor)
+        return replace(alone, anchors=(*alone.anchors, *others), blended=True) if others else alone
 
     def empty(self, n_series: int) -> State:
         """State before any row."""
@@ -131,17 +162,17 @@ class LinearMemory:
         said = {k: a.read(state[k], state["time"][0], self.horizon) for k, a in self._slots()}
         return self._with(self._view(self.evened(state), state["sums"], said), *self.covariates.read(state))
 
-    def view(self, state: State) -> tuple[Complex, Array | None, Array, Array]:
-        """Evened modes around the centre (series, modes), in the units of the series; what the first anchor
-        says around it (series, horizon), in those of the scale, None where it is the centre; centre and scale
-        (series,)."""
+    def view(self, state: State, blend: Array) -> tuple[Complex, Array | None, Array, Array]:
+        """Evened modes around the centre (series, modes), in the units of the series; what the anchor, with
+        the `blend` of the others, says around it (series, horizon), in those of the scale, None where it is
+        the centre; centre and scale (series,)."""
         offset, centre, scale = self.scaler.centred(state["sums"])
         raw: Complex = state["modes"]
         modes = raw[:, 0] - offset[:, None] * raw[:, 1]
         if (even := self.evening(state)).size:
             modes *= even
         around = None
-        if (said := self.said(state)).size:
+        if (said := self.said(state, blend)).size:
             around = np.nan_to_num((said - centre[:, None]) / scale[:, None])
         return modes, around, centre, scale
 
@@ -149,11 +180,23 @@ class LinearMemory:
         """What evens out the modes, (series, modes); (0, 0) where they are even."""
         return _NOTHING if self.density.full(state["share"]) else self.density.gain(state["share"])
 
-    def said(self, state: State) -> Array:
-        """What the first anchor says, (series, horizon); (0, 0) where it is the centre."""
-        if (anchor := self.anchors[0]) is None:
+    def said(self, state: State, blend: Array) -> Array:
+        """What the anchor says, (series, horizon); (0, 0) where it is the centre.
+
+        blend: (series or 1, horizon, other anchors), what each of the blended ones pulls towards itself.
+        """
+        now, first = state["time"].item(0), self.anchors[0]
+        if first is None and not self.blended:
             return _NOTHING
-        return anchor.read(state["slots_0"], state["time"].item(0), self.horizon)
+        if first is None:
+            base = self.scaler.read(state["sums"])[0][:, None]
+        else:
+            base = first.read(state["slots_0"], now, self.horizon)
+        said = base
+        for i, anchor in enumerate(self.anchors[1:], 1):
+            if anchor:
+                said = said + blend[..., i - 1] * (anchor.read(state[f"slots_{i}"], now, self.horizon) - base)
+        return said
 
     def evened(self, state: State) -> Complex:
         """The modes of `state` as local means, however densely the series were seen."""
@@ -185,7 +228,7 @@ class LinearMemory:
 
     def _blocks(self, panel: Panel) -> Iterator[slice]:
         n_series, n_rows = panel.values.shape
-        numbers = 2 * self.bank.tau.size + len(self.anchors) * self.horizon * self.covariates.n_known
+        numbers = 2 * self.bank.tau.size + len(self.anchors) * self.horizon * self.n_ahead
         length = int(np.clip(_BLOCK_NUMBERS // (n_series * numbers), 1, _BLOCK_ROWS))
         return (slice(start, min(start + length, n_rows)) for start in range(0, n_rows, length))
 
@@ -213,12 +256,14 @@ class LinearMemory:
         after = {"time": time, "sums": sums[:, -1].copy(), "modes": modes[:, -1].copy()} | seen
         return self.density.evened(modes, share), sums, after
 
-    @staticmethod
     def _with(
-        view: tuple[Array, Array, Array, Array], past: Array, ahead: Array
+        self, view: tuple[Array, Array, Array, Array], past: Array, ahead: Array
     ) -> tuple[Array, Array, Array, Array, Array]:
         """A view of the series and that of its covariates."""
         features, anchors, centre, scale = view
+        if self.blended:
+            apart = np.moveaxis(anchors[1:] - anchors[:1], 0, -1)
+            ahead, anchors = np.concatenate([ahead, apart[None]], axis=-1), anchors[:1]
         return np.concatenate([features, past], axis=-1), anchors, ahead, centre, scale
 
     def _view(self, modes: Complex, sums: Array, said: dict[str, Array]) -> tuple[Array, Array, Array, Array]:

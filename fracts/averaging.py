@@ -11,14 +11,13 @@ new, and of what these say a tenth is taken for granted, since other stretches o
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fracts.cuts import FOLDS
-from fracts.folds import FoldMoments, Share, floored
+from fracts.evidence import log_errors
+from fracts.folds import Share
 from fracts.recall import LinearMemory
 from fracts.regression import Moments, Penalty
 from fracts.scaling import Array
@@ -74,9 +73,8 @@ def mixed(
     leads: at which they are tried; between these weights go over into each other.  counts: (horizon,),
     held-out targets of every lead.
     """
-    said = (
-        _CREDIT / 2 * counts[leads] / (1 + leads) * np.log(_errors(memory, share, leads, pooled, penalties))
-    )
+    errors = log_errors(memory, share, leads, pooled, penalties, _leanings(memory))
+    said = _CREDIT / 2 * counts[leads] / (1 + leads) * errors
     weights = np.exp(said.min((0, 1)) - said)
     weights /= weights.sum((0, 1))
     loudest = np.argsort(-weights.sum((1, 2)), kind="stable")[:most]
@@ -86,26 +84,6 @@ def mixed(
     rows = (kept / kept.sum((0, 1))).reshape(-1, leads.size)
     by_lead = np.reshape([np.interp(horizon, at, row) for row in rows], (*kept.shape[:2], -1))
     return Mixture(memory, [penalties[i] for i in loudest.tolist()], by_lead)
-
-
-def _errors(
-    memory: LinearMemory,
-    share: Share,
-    leads: NDArray[np.int64],
-    pooled: bool,
-    penalties: Sequence[Penalty],
-) -> Array:
-    """Squared errors (penalties, answers, leads) on held-out time, summed over folds and series."""
-    leanings, n_groups = _leanings(memory), 1 if pooled else len(share.weights)
-    moments = FoldMoments.of(memory, share, leads, n_groups)
-    errors = []
-    for fold, group in product(range(1, len(FOLDS) + 1), range(n_groups)):
-        past, present = moments.before(fold, group), moments.inside(fold, group)
-        learned = (past.solve(memory.penalty(penalty), leanings) for penalty in penalties)
-        tried = np.array([present.squared_error(coefficients) for coefficients in learned])
-        errors.append(floored(tried, present))
-    total: Array = np.sum(errors, axis=0)
-    return total
 
 
 def _leanings(memory: LinearMemory) -> Array | None:

@@ -30,7 +30,7 @@ class Cuts:
     Examples
     --------
     >>> gap = np.append(np.arange(6.0), np.arange(100.0, 105.0))  # 11 values on both sides of an outage
-    >>> Cuts.of(Panel(np.ones((1, 11)), gap), n_groups=1).reached(gap)
+    >>> Cuts.of(Panel(np.ones((1, 11)), gap), pooled=True).reached(gap)
     array([[0, 0, 0, 0, 0, 1, 1, 2, 2, 3, 3]])
     """
 
@@ -38,10 +38,10 @@ class Cuts:
     begin: Array
 
     @classmethod
-    def of(cls, panel: Panel, n_groups: int) -> Self:
-        """The cuts of `panel`, whose series share coefficients (one group) or not (a group each)."""
+    def of(cls, panel: Panel, *, pooled: bool) -> Self:
+        """The cuts of `panel`, whose series share coefficients or not."""
         own = np.stack([_ends(row[None], panel.times) for row in panel.values])
-        ends = own if n_groups > 1 else np.broadcast_to(_ends(panel.values, panel.times), own.shape)
+        ends = own if not pooled else np.broadcast_to(_ends(panel.values, panel.times), own.shape)
         return cls(ends, own[:, 0])
 
     def of_series(self, series: NDArray[np.int64]) -> Self:

@@ -25,7 +25,8 @@ from fracts.fast import by_parts
 from fracts.forecasts import QUANTILES, Forecast
 from fracts.heads import QuantileHead
 from fracts.inspection import Inspection
-from fracts.linear import Reading, fit_linear, is_pooled
+from fracts.linear import Reading
+from fracts.linear_fit import fit_linear, is_pooled
 from fracts.network import FracNetwork, as_arrays, as_state, as_weights, load_weights, with_tails
 from fracts.network_response import network_response, typical_rows
 from fracts.online import due_row, encode_row, head_row, shift_row
@@ -211,7 +212,7 @@ class FracForecaster(Calibration, Forecaster, Inspection):
 
         rest = Rest.of(panel, self._path)
         # All series share the network, whatever they share of the linear path.
-        ends = Cuts.of(panel, n_groups=1).ends[0]
+        ends = Cuts.of(panel, pooled=True).ends[0]
         begin, stop = np.searchsorted(panel.times, ends[[0, -1]], side="right")
         length = min(self.window, int(stop))
         self.history_, self.network_kept_ = train(

@@ -1,10 +1,8 @@
-"""The linear path: every lead a ridge regression on the mode bank, leaning on a seasonal anchor or on none.
+"""The linear path: every lead a ridge regression on the mode bank, leaning on anchors or on the centre.
 
-The penalty and the anchor are chosen by rolling origins in time; the errors of those held-out forecasts
-give the quantiles. Everything is read from a state of fixed size, so a stream equals a batch.
+Everything is read from a state of fixed size, so a stream equals a batch.
 """
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -12,42 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtri
-from threadpoolctl import threadpool_limits
 
-from fracts.averaging import Mixture, mixed
 from fracts.bank import Complex
-from fracts.checks import FitWarning, group_of
-from fracts.cuts import FOLDS, Cuts
+from fracts.checks import group_of
+from fracts.cuts import Cuts
 from fracts.fast import compiled_memory, compiles
-from fracts.folds import (
-    MIN_HELD_OUT,
-    PENALTIES,
-    FoldMoments,
-    Share,
-    choose,
-    groups_of,
-    held_out_counts,
-    noise_weights,
-    origins,
-    shared_is_better,
-)
-from fracts.forecasts import MEDIAN_AT, QUANTILES
+from fracts.forecasts import MEDIAN_AT
 from fracts.recall import LinearMemory
 from fracts.records import record
 from fracts.regression import Penalty
 from fracts.scaling import Array
 from fracts.series import Panel, State
-
-UNTRIED = 0, Penalty(0.5, 0.0, 10.0)  # anchor and penalty where no held-out forecast tells
-_ROWS_A_FEATURE = 2  # observations of every series for each coefficient, to try its own
-_MOST_NUMBERS = 2**26  # in coefficients of their own
-_TRIED = 64  # series by which that, and the penalties of own coefficients, are tried
-_MOST_PENALTIES, _SOLVED = 8, 2**13  # in an average; in those of all series and leads
-_CHOOSING_LEADS = 7  # by which penalties and anchors are weighed
-_LEADS_AT_ONCE = 32  # solved where each has a matrix of its own: of holes, of covariates
-_TIED_NUMBERS = 2**21  # of leads that share a matrix and are solved at once
-_SHARE_NUMBERS = 2**25  # in the matrices of the series solved at once
 
 
 class Reading(NamedTuple):
@@ -204,7 +177,7 @@ class LinearPath:
     def held_out_readings(self, panel: Panel) -> Reading:
         """`readings` of the panel fitted, each fold by weights that never saw it; NaN before the first."""
         state = self.empty(self.ids)
-        cuts = Cuts.of(panel, len(self.coefficients))
+        cuts = Cuts.of(panel, pooled=len(self.coefficients) == 1)
         blocks = []
         for w in self.memory.walk(state, panel):
             leads = np.full_like(w.anchors[0], np.nan)
@@ -258,123 +231,6 @@ class LinearPath:
         return pd.concat(tables, ignore_index=True)[["series", "period", "timescale", "weight"]]
 
 
-def is_pooled(pooled: str | bool, panel: Panel, memory: LinearMemory) -> bool:
-    """Whether all series share coefficients: as asked, or ("auto") as held-out time has it.
-
-    They do where one is too short for its own, or where there are too many to keep.
-    """
-    if isinstance(pooled, bool):
-        return pooled or len(panel.values) == 1
-    shortest = int((~np.isnan(panel.values)).sum(1).min())
-    size = memory.n_features + memory.covariates.n_known
-    if len(panel.values) == 1 or shortest < _ROWS_A_FEATURE * size:
-        return True
-    if len(panel.values) * size * memory.horizon * (1 + len(FOLDS)) > _MOST_NUMBERS:
-        return True
-    counts, _ = held_out_counts(memory, panel, 1)
-    leads = _choosing_leads(counts)
-    if not leads.size:
-        return True
-    with threadpool_limits(1, user_api="blas"):
-        whole = Share(panel, noise_weights(memory, panel, leads))
-        return shared_is_better(memory.of_the_past(), _sample(whole, memory), leads)
-
-
-def fit_linear(
-    panel: Panel,
-    memory: LinearMemory,
-    ids: Sequence[Any],
-    *,
-    pooled: bool,
-    strength: float | None = None,
-    averaged: bool = True,
-) -> LinearPath:
-    """Weigh penalties and anchors by rolling origins, solve on all origins, keep the held-out errors.
-
-    strength: of the penalty, None to weigh several.  averaged: False for the best penalty and anchor alone.
-    Warns (FitWarning) where the history is too short for a single held-out forecast.
-    """
-    n_groups, values = 1 if pooled else len(panel.values), (~np.isnan(panel.values)).sum(1)
-    counts, holes = held_out_counts(memory, panel, n_groups)
-    if not counts.any() and _moves(panel):
-        warnings.warn(
-            f"the longest history, of {values.max()} rows, holds no forecast of {memory.horizon} steps to "
-            "try a penalty on, so one was assumed, and a normal law for the intervals. Give a longer history "
-            "or a shorter horizon.",
-            FitWarning,
-            stacklevel=5,  # the line that called `fit`
-        )
-    # A second thread gains nothing on matrices of this size, and waits long where the cores are busy.
-    with threadpool_limits(1, user_api="blas"):
-        tried = _choosing_leads(counts)
-        whole = Share(panel, noise_weights(memory, panel, tried))
-        shares = [whole] if pooled else _shares(whole, memory)
-        if tried.size:
-            looked_at = whole if pooled else _sample(whole, memory)
-            penalties = _of_strength(PENALTIES, strength)
-            n_groups = 1 if pooled else len(panel.values)
-            mixture = _mixture(memory, looked_at, tried, counts, n_groups, penalties, averaged)
-        else:
-            anchor, (penalty,) = UNTRIED[0], _of_strength([UNTRIED[1]], strength)
-            mixture = Mixture.of_one(memory.leaning_on(anchor), penalty)
-        leads = np.arange(memory.horizon)
-        at_once = _leads_at_once(mixture.memory, max(len(share.weights) for share in shares), holes)
-        batches = np.array_split(leads, -(-leads.size // at_once))
-        solved = [_solve(mixture, share, batches, pooled) for share in shares]
-        coefficients, held_out, errors = (np.concatenate(parts) for parts in zip(*solved, strict=True))
-    seen = values.sum(keepdims=True) if pooled else values
-    weights = whole.weights
-    return LinearPath(mixture.memory, coefficients, held_out, errors, mixture.best, tuple(ids), seen, weights)
-
-
-def _mixture(
-    memory: LinearMemory,
-    share: Share,
-    leads: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    n_groups: int,
-    penalties: Sequence[Penalty],
-    averaged: bool,
-) -> Mixture:
-    """What the path is to be the average of; beside covariates one anchor, which saw them."""
-    pooled = n_groups == 1
-    if not averaged:
-        anchor, penalty = choose(memory, share, leads, pooled, penalties)
-        return Mixture.of_one(memory.leaning_on(anchor), penalty)
-    if memory.covariates.n_columns:
-        anchor, penalty = choose(memory, share, leads, pooled, penalties)
-        memory = memory.leaning_on(anchor)
-        penalties = [p._replace(covariates=penalty.covariates) for p in penalties]
-    if not memory.bank.frequencies.size:
-        penalties = list(dict.fromkeys(p._replace(seasonal_decay=0.0) for p in penalties))
-    most = int(np.clip(_SOLVED // (n_groups * memory.horizon), 2, _MOST_PENALTIES))
-    return mixed(memory.blending(), share, leads, counts, pooled, penalties, most)
-
-
-def _leads_at_once(memory: LinearMemory, n_series: int, holes: bool) -> int:
-    """Leads to solve in one pass: many where they share matrices, few where each has its own."""
-    if holes or memory.covariates.n_known:
-        return _LEADS_AT_ONCE
-    tied = n_series * memory.n_features * max(memory.n_ahead, 1)
-    return max(_LEADS_AT_ONCE, _TIED_NUMBERS // tied)
-
-
-def _choosing_leads(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A few leads, from 0, of those of enough held-out targets `counts` (horizon,), denser the nearer."""
-    tried = np.flatnonzero(counts >= MIN_HELD_OUT)
-    if not tried.size:
-        return tried
-    spread: NDArray[np.int64] = np.geomspace(1, tried.size, _CHOOSING_LEADS).round().astype(np.int64)
-    return np.asarray(tried[np.unique(spread) - 1])
-
-
-def _of_strength(penalties: Sequence[Penalty], strength: float | None) -> list[Penalty]:
-    """The `penalties` with another `strength`, or as they are for None."""
-    if strength is None:
-        return list(penalties)
-    return list(dict.fromkeys(penalty._replace(strength=strength) for penalty in penalties))
-
-
 def _leads(
     features: Array, anchor: Array, ahead: Array, coefficients: Array, group: NDArray[np.int64]
 ) -> Array:
@@ -388,79 +244,3 @@ def _leads(
         by_row = ahead.reshape(len(group), -1, *ahead.shape[-2:])
         leads += (by_row * weights[:, None]).sum(-1).reshape(anchor.shape)
     return leads
-
-
-def _moves(panel: Panel) -> bool:
-    return bool((np.nanmax(panel.values, axis=1) > np.nanmin(panel.values, axis=1)).any())
-
-
-def _shares(whole: Share, memory: LinearMemory) -> list[Share]:
-    """The series, as many at once as there is room for matrices of their own."""
-    n_series = len(whole.weights)
-    n_shares = min(-(-n_series * _numbers(memory) // _SHARE_NUMBERS), n_series)
-    return [_some(whole, part) for part in np.array_split(np.arange(n_series), n_shares)]
-
-
-def _sample(whole: Share, memory: LinearMemory) -> Share:
-    """Evenly spread series, as many as there is room for matrices of their own, at most a fixed number."""
-    n_series = len(whole.weights)
-    most = max(1, min(_TRIED, _SHARE_NUMBERS // _numbers(memory), n_series))
-    return _some(whole, np.unique(np.linspace(0, n_series - 1, most).astype(np.int64)))
-
-
-def _some(whole: Share, series: NDArray[np.int64]) -> Share:
-    panel = whole.panel
-    part = Panel(panel.values[series], panel.times, panel.covariates[series])
-    return Share(part, whole.weights[series])
-
-
-def _numbers(memory: LinearMemory) -> int:
-    """In the matrices of a series, about."""
-    beside = memory.covariates.n_known + len(memory.anchors)
-    tied = len(memory.anchors) * _CHOOSING_LEADS * beside * (memory.n_features + beside)
-    return int((memory.n_features**2 + tied) * 2 * (len(FOLDS) + 1))
-
-
-def _solve(
-    mixture: Mixture, share: Share, batches: Sequence[NDArray[np.int64]], pooled: bool
-) -> tuple[Array, Array, Array]:
-    """Coefficients, held-out coefficients and quantiles of the errors, as a `LinearPath` has them."""
-    n_groups = 1 if pooled else len(share.weights)
-    folds, groups = range(1, len(FOLDS) + 1), range(n_groups)
-    final, tried = [], []
-    for leads in batches:
-        moments = FoldMoments.of(mixture.memory, share, leads, n_groups)
-        final.append([mixture.solve(moments.whole(g), leads) for g in groups])
-        tried.append([[mixture.solve(moments.before(f, g), leads) for f in folds] for g in groups])
-    held_out = np.concatenate(tried, axis=-1)
-    errors = _held_out_errors(mixture.memory, share.panel, held_out)
-    return np.concatenate(final, axis=-1), held_out, np.stack([_error_quantiles(e) for e in errors])
-
-
-def _held_out_errors(memory: LinearMemory, panel: Panel, held_out: Array) -> list[Array]:
-    """Errors of the held-out forecasts of each group: (origins, horizon), NaN where unknown."""
-    errors: list[list[Array]] = [[np.empty((0, memory.horizon))] for _ in held_out]
-    for part in origins(memory, panel, np.arange(memory.horizon), len(held_out)):
-        if part.fold == 0:
-            continue
-        for group, series in groups_of(part, len(held_out)):
-            learned, n = held_out[group, part.fold - 1], part.features.shape[-1]
-            error = part.targets[0, series] - part.features[series] @ learned[:n]
-            error -= (part.ahead[0, series] * learned[n:].T).sum(-1)
-            errors[group].append(error.reshape(-1, memory.horizon))
-    return [np.concatenate(found) for found in errors]
-
-
-def _error_quantiles(errors: Array) -> Array:
-    """Quantiles of `errors` (origins, horizon) at each lead: (horizon, quantiles).
-
-    A lead with too few errors takes those of the lead before it, the first one a normal law of the series'
-    own spread.
-    """
-    quantiles, last = [], ndtri(QUANTILES)
-    for lead in errors.T:
-        seen = lead[~np.isnan(lead)]
-        if seen.size >= MIN_HELD_OUT:
-            last = np.quantile(seen, QUANTILES, method="median_unbiased")
-        quantiles.append(last)
-    return np.array(quantiles)

@@ -18,7 +18,8 @@ from fracts.checks import (
 from fracts.fast import by_parts
 from fracts.forecasts import Forecast
 from fracts.inspection import Inspection
-from fracts.linear import Reading, fit_linear, is_pooled
+from fracts.linear import Reading
+from fracts.linear_fit import fit_linear, is_pooled
 from fracts.paths import extended
 from fracts.recall import CENTRE_MEMORY, linear_memory
 from fracts.recursive import Recursion, begun, learned_on

@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 
 from fracts.checks import FitWarning
-from fracts.linear import fit_linear
+from fracts.linear_fit import fit_linear
 from fracts.recall import LinearMemory, linear_memory
 from fracts.scaling import Array
 from fracts.series import Panel

@@ -110,16 +110,16 @@ def _weights(rest: Array) -> NDArray[np.float32]:
         return np.ones(len(rest), dtype=np.float32)
     usual = np.median(size[size > 0])
     weight = 1 / np.maximum(np.where(size > 0, size, usual), usual / 10)
-    return (weight / weight.mean()).astype(np.float32)
+    return np.asarray(weight / weight.mean(), dtype=np.float32)
 
 
 class RandomWindows(IterableDataset[Window]):
     """An epoch of batches of random windows, as many as hold every target about once.
 
-    They lie around the rows `begin` to `stop`, with no target at or after `stop`. A window may start up to half
-    its length before `begin`, or before the first target of its series where that comes at another time, and
-    ends with its series at the latest. The first quarter of a window that does not start its series warms the
-    state up: no target there.
+    They lie around the rows `begin` to `stop`, with no target at or after `stop`. A window may start up to
+    half its length before `begin`, or before the first target of its series where that comes at another time,
+    and ends with its series at the latest. The first quarter of a window that does not start its series warms
+    the state up: no target there.
     """
 
     def __init__(self, rest: Rest, begin: int, stop: int, length: int, batch_size: int, seed: int) -> None:

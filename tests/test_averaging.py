@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from fracts.averaging import Mixture, mixed
-from fracts.folds import PENALTIES, FoldMoments, Share, held_out_counts
-from fracts.linear import fit_linear
+from fracts.evidence import PENALTIES
+from fracts.folds import FoldMoments, Share, held_out_counts
+from fracts.linear_fit import fit_linear
 from fracts.recall import linear_memory
 from fracts.regression import Penalty
 from fracts.series import Panel
@@ -24,7 +25,7 @@ def walk_with_a_week(rows=420, seed=0):
 
 def averaged(panel, penalties=PENALTIES, most=8):
     memory = linear_memory(panel, H, 8, (1.0, 512.0), (7,))
-    counts, _ = held_out_counts(memory, panel, 1)
+    counts, _ = held_out_counts(memory, panel, pooled=True)
     share = Share(panel, np.ones(1))
     return mixed(memory.blending(), share, np.array([0, 2, 6]), counts, True, penalties, most)
 
@@ -45,7 +46,7 @@ def test_what_forecasts_worse_by_far_says_nothing():
 def test_coefficients_are_the_mean_of_those_of_the_candidates():
     panel = walk_with_a_week()
     mixture, leads = averaged(panel, most=3), np.arange(H)
-    moments = FoldMoments.of(mixture.memory, Share(panel, np.ones(1)), leads, 1).whole(0)
+    moments = FoldMoments.of(mixture.memory, Share(panel, np.ones(1)), leads, 1, pooled=True).whole(0)
     n_answers, size = mixture.weights.shape[1], mixture.memory.n_features + mixture.memory.n_ahead
     expected = np.zeros((size, H))
     for i, penalty in enumerate(mixture.penalties):
@@ -63,8 +64,8 @@ def test_an_answer_leans_on_one_anchor_alone():
     whole, penalty = linear_memory(panel, H, 8, (1.0, 512.0), (7,)), PENALTIES[3]
     blended, leads, share = whole.blending(), np.arange(H), Share(panel, np.ones(1))
     n_answers, n = 2 * (1 + blended.n_ahead), whole.n_features
-    alone = FoldMoments.of(whole, share, leads, 1).whole(0).solve(whole.penalty(penalty))
-    moments = FoldMoments.of(blended, share, leads, 1).whole(0)
+    alone = FoldMoments.of(whole, share, leads, 1, pooled=True).whole(0).solve(whole.penalty(penalty))
+    moments = FoldMoments.of(blended, share, leads, 1, pooled=True).whole(0)
     for anchor in range(len(whole.anchors)):
         weights = np.zeros((1, n_answers, H))
         weights[0, n_answers // 2 + anchor] = 1.0

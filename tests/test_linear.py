@@ -8,20 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fracts.cuts import FOLDS, Cuts
-from fracts.folds import (
-    PENALTIES,
-    FoldMoments,
-    Share,
-    Targets,
-    choose,
-    known_targets,
-    noise_weights,
-    origins,
-)
+from fracts.evidence import PENALTIES, choose
+from fracts.folds import FoldMoments, Share, Targets, known_targets, origins
 from fracts.forecasts import QUANTILES
-from fracts.linear import fit_linear, is_pooled
+from fracts.linear_fit import fit_linear, is_pooled
 from fracts.recall import linear_memory
 from fracts.series import Panel
+from fracts.shares import noise_weights
 
 nan = np.nan
 H = 4
@@ -131,11 +124,13 @@ def ragged():
 def test_what_is_learned_for_a_fold_holds_no_target_of_its_time(fold, pooled, ragged_ends):
     p = ragged() if ragged_ends else panel(seed=3)
     n_groups = 1 if pooled else len(p.values)
-    held_out = Cuts.of(p, n_groups).reached(p.times) >= fold
+    held_out = Cuts.of(p, pooled=pooled).reached(p.times) >= fold
     future = Panel(np.where(held_out & ~np.isnan(p.values), 1e6, p.values), p.times)
     remembered, leads = memory(p), np.arange(H)
     weights = PENALTIES[8].of(remembered.bank)
-    own, corrupted = (FoldMoments.of(remembered, alike(q), leads, n_groups) for q in (p, future))
+    own, corrupted = (
+        FoldMoments.of(remembered, alike(q), leads, n_groups, pooled=pooled) for q in (p, future)
+    )
     for group in range(n_groups):
         before, after = (q.before(fold, group).solve(weights) for q in (own, corrupted))
         assert before.any()
@@ -146,8 +141,8 @@ def test_what_is_learned_for_a_fold_holds_no_target_of_its_time(fold, pooled, ra
 
 def test_the_moments_of_a_fold_are_of_the_origins_inside_it():
     p = panel(seed=3)
-    moments = FoldMoments.of(memory(p), alike(p), np.arange(H), 1)
-    known, folds = ~np.isnan(known_targets(p, H, 12)), Cuts.of(p, 1).tried(p.times)
+    moments = FoldMoments.of(memory(p), alike(p), np.arange(H), 1, pooled=True)
+    known, folds = ~np.isnan(known_targets(p, H, 12)), Cuts.of(p, pooled=True).tried(p.times)
     for fold in (1, 2, 3):
         expected = known[folds == fold].sum(0)
         np.testing.assert_array_equal(moments.inside(fold, 0).count, expected)
@@ -158,20 +153,21 @@ def test_the_choice_is_the_best_of_all_tried_on_the_origins_themselves():
     """Every penalty and anchor fitted and tried row by row."""
     p = panel(seed=1, rows=200, n_series=1)
     remembered, leads = memory(p), np.array([0, 3])
-    parts = list(origins(remembered, p, leads, 1))
-    error = np.ones((len(PENALTIES), len(remembered.anchors)))
+    parts = list(origins(remembered, p, leads, pooled=True))
+    error = np.zeros((len(PENALTIES), len(remembered.anchors)))
     for i, penalty in enumerate(PENALTIES):
         root = np.diag(np.sqrt(penalty.of(remembered.bank)))
         for anchor in range(len(remembered.anchors)):
             for lead in (0, 1):
-                square = 0.0
+                said, count = 0.0, 0
                 for fold in range(1, len(FOLDS) + 1):
                     x, y = rows(part for part in parts if part.last_fold < fold)(anchor, lead)
                     stacked = np.append(y, np.zeros(len(root)))
                     b = np.linalg.lstsq(np.vstack([x, root]), stacked, rcond=None)[0]
                     x, y = rows(part for part in parts if part.fold == fold)(anchor, lead)
-                    square += ((y - x @ b) ** 2).sum()
-                error[i, anchor] *= square
+                    said += y.size * np.log(((y - x @ b) ** 2).sum())
+                    count += y.size
+                error[i, anchor] += said / count
     penalty, anchor = np.unravel_index(error.argmin(), error.shape)
     assert choose(remembered, alike(p), leads, True) == (anchor, PENALTIES[penalty])
 
@@ -206,12 +202,12 @@ def test_coefficients_are_the_ridge_on_all_origins_and_quantiles_those_of_the_he
     assert path.coefficients.shape == (1, path.memory.n_features + path.memory.n_ahead, H)
     reading = path.held_out_readings(p)
     truth = (known_targets(p, H, 12) - reading.centre[..., None]) / reading.scale[..., None]
-    errors = np.where(Cuts.of(p, 1).tried(p.times)[..., None] > 0, truth - reading.leads, nan)
+    errors = np.where(Cuts.of(p, pooled=True).tried(p.times)[..., None] > 0, truth - reading.leads, nan)
     for lead in range(H):
         seen = errors[..., lead][~np.isnan(errors[..., lead])]
         expected = np.quantile(seen, QUANTILES, method="median_unbiased")
         np.testing.assert_allclose(path.errors[0, lead], expected, atol=1e-10)
-    parts = list(origins(path.memory, p, np.array([2]), 1))
+    parts = list(origins(path.memory, p, np.array([2]), pooled=True))
     root = np.sqrt(path.weights)[:, None]
     x = [root[..., None] * np.concatenate([part.features, part.ahead[0, :, :, 0]], -1) for part in parts]
     x = np.concatenate([part.reshape(-1, path.coefficients.shape[1]) for part in x])
@@ -284,7 +280,7 @@ def test_the_spectrum_has_the_modulus_of_each_turning_mode_and_the_anchor_first(
 def test_leads_solved_in_batches_are_those_solved_at_once(monkeypatch):
     p = panel(seed=5)
     whole = fit_linear(p, memory(p), ("a", "b"), pooled=True)
-    monkeypatch.setattr("fracts.linear._LEADS_AT_ONCE", 3)
+    monkeypatch.setattr("fracts.linear_fit._LEADS_AT_ONCE", 3)
     batched = fit_linear(p, memory(p), ("a", "b"), pooled=True)
     np.testing.assert_allclose(batched.coefficients, whole.coefficients, atol=1e-12)
     np.testing.assert_allclose(batched.held_out, whole.held_out, atol=1e-12)
@@ -294,7 +290,7 @@ def test_leads_solved_in_batches_are_those_solved_at_once(monkeypatch):
 def test_series_solved_in_shares_are_those_solved_at_once(monkeypatch):
     p = panel(seed=6, n_series=3)
     whole = fit_linear(p, memory(p), ("a", "b", "c"), pooled=False)
-    monkeypatch.setattr("fracts.linear._shares", each_apart)
+    monkeypatch.setattr("fracts.linear_fit.shares_of", each_apart)
     shared = fit_linear(p, memory(p), ("a", "b", "c"), pooled=False)
     assert whole.coefficients.shape[0] == 3 and shared.penalty == whole.penalty
     np.testing.assert_allclose(shared.coefficients, whole.coefficients, atol=1e-12)
@@ -339,5 +335,5 @@ def test_held_out_time_tells_whether_series_share_coefficients(monkeypatch):
     assert not is_pooled("auto", apart, memory(apart))
     same_law = Panel(np.random.default_rng(1).normal(size=(6, 300)).cumsum(1), alike_ones.times)
     assert is_pooled("auto", same_law, memory(same_law))
-    monkeypatch.setattr("fracts.linear._MOST_NUMBERS", 100)
+    monkeypatch.setattr("fracts.linear_fit._MOST_NUMBERS", 100)
     assert is_pooled("auto", apart, memory(apart))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fracts import FracForecaster, FracRidge, Naive
 from fracts.folds import rows_unfit, standard_targets
-from fracts.linear import fit_linear
+from fracts.linear_fit import fit_linear
 from fracts.recall import linear_memory
 from fracts.recursive import Recursion
 from fracts.regression import Penalty

@@ -61,7 +61,7 @@ def test_the_kernel_is_the_derivative_of_the_forecast_whatever_the_anchor(monkey
         weights[:, 1] = 1.0
         return Mixture(chosen, [penalty], weights)
 
-    monkeypatch.setattr("fracts.linear._mixture", leaning)
+    monkeypatch.setattr("fracts.linear_fit._mixture", leaning)
     y = weekly()
     model = FracRidge(9, season_lengths=7).fit(y)
     for lead in (1, 7, 9):

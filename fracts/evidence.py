@@ -153,7 +153,8 @@ def _around_the_usual(said: Array) -> Array:
 
 
 def _trimmed(said: Array, counts: Array) -> Array:
-    """Mean (..., leads) of what groups say (groups, ..., leads), the ends cut off.  counts: (groups, leads)."""
+    """Mean (..., leads) of what groups say (groups, ..., leads), the ends cut off; they count by `counts`
+    (groups, leads)."""
     weights = np.broadcast_to(counts.reshape(len(counts), *[1] * (said.ndim - 2), -1), said.shape)
     order = said.argsort(axis=0)
     said, weights = (np.take_along_axis(each, order, 0) for each in (said, weights))

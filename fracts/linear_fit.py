@@ -6,6 +6,7 @@ quantiles.
 
 import warnings
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from fracts.averaging import Mixture, mixed
 from fracts.checks import FitWarning
 from fracts.cuts import FOLDS
-from fracts.evidence import MIN_HELD_OUT, PENALTIES, choose, choosing_leads, shared_is_better
+from fracts.evidence import COVARIATE_STRENGTHS, MIN_HELD_OUT, PENALTIES, choose, choosing_leads, shared_is_better
 from fracts.folds import FoldMoments, Share, group_of_each, groups_of, held_out_counts, origins
 from fracts.forecasts import QUANTILES
 from fracts.linear import LinearPath
@@ -118,9 +119,9 @@ def _mixture(
         anchor, penalty = choose(memory, share, leads, pooled, penalties)
         return Mixture.of_one(memory.leaning_on(anchor), penalty)
     if memory.covariates.n_columns:
-        anchor, penalty = choose(memory, share, leads, pooled, penalties)
+        anchor, _ = choose(memory, share, leads, pooled, penalties)
         memory = memory.leaning_on(anchor)
-        penalties = [p._replace(covariates=penalty.covariates) for p in penalties]
+        penalties = [p._replace(covariates=c) for p, c in product(penalties, COVARIATE_STRENGTHS)]
     if not memory.bank.frequencies.size:
         penalties = list(dict.fromkeys(p._replace(seasonal_decay=0.0) for p in penalties))
     most = int(np.clip(_SOLVED // (n_groups * memory.horizon), 2, _MOST_PENALTIES))

@@ -144,7 +144,8 @@ def _taught(
 def _errors(present: Moments, learned: Array) -> Array:
     """Summed squared errors (penalties, answers, leads) on `present` of what was learned, none of them 0."""
     floor = _ROUNDING * present.square.max(0) + np.finfo(float).tiny
-    return np.maximum([present.squared_error(coefficients) for coefficients in learned], floor)
+    errors = np.array([present.squared_error(coefficients) for coefficients in learned])
+    return np.asarray(np.maximum(errors, floor), dtype=np.float64)
 
 
 def _around_the_usual(said: Array) -> Array:

@@ -19,7 +19,7 @@ from fracts.checks import (
     check_penalty,
 )
 from fracts.conformal import Calibrator, Due
-from fracts.cuts import Cuts
+from fracts.cuts import common_ends
 from fracts.encoder import EncoderState, FracEncoder
 from fracts.fast import by_parts
 from fracts.forecasts import QUANTILES, Forecast
@@ -212,8 +212,7 @@ class FracForecaster(Calibration, Forecaster, Inspection):
 
         rest = Rest.of(panel, self._path)
         # All series share the network, whatever they share of the linear path.
-        ends = Cuts.of(panel, pooled=True).ends[0]
-        begin, stop = np.searchsorted(panel.times, ends[[0, -1]], side="right")
+        begin, stop = np.searchsorted(panel.times, common_ends(panel)[[0, -1]], side="right")
         length = min(self.window, int(stop))
         self.history_, self.network_kept_ = train(
             network,

@@ -17,7 +17,14 @@ from threadpoolctl import threadpool_limits
 from fracts.averaging import Mixture, mixed
 from fracts.checks import FitWarning
 from fracts.cuts import FOLDS
-from fracts.evidence import COVARIATE_STRENGTHS, MIN_HELD_OUT, PENALTIES, choose, choosing_leads, shared_is_better
+from fracts.evidence import (
+    COVARIATE_STRENGTHS,
+    MIN_HELD_OUT,
+    PENALTIES,
+    choose,
+    choosing_leads,
+    shared_is_better,
+)
 from fracts.folds import FoldMoments, Share, group_of_each, groups_of, held_out_counts, origins
 from fracts.forecasts import QUANTILES
 from fracts.linear import LinearPath

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fracts import FracForecaster, FracRidge
-from fracts.cuts import FOLDS, Cuts
+from fracts.cuts import FOLDS, Cuts, common_ends
 from fracts.linear_fit import fit_linear
 from fracts.recall import linear_memory
 from fracts.series import Panel
@@ -111,6 +111,13 @@ def test_common_cuts_leave_the_first_values_of_a_late_series_untried():
     np.testing.assert_array_equal(folds[1], np.where(np.arange(100) > 80 + 0.4 * 19, 3, 0))
 
 
+def test_series_most_of_which_end_early_are_cut_each_at_its_own_times():
+    values = np.ones((3, 100))
+    values[0, 40:] = values[1, 60:] = nan
+    cuts = Cuts.of(Panel(values, np.arange(100.0)), pooled=True)
+    np.testing.assert_allclose(cuts.ends, np.outer([39, 59, 99], FOLDS))
+
+
 def rest_of(starts, rows=120):
     """What is left of walks that begin at the rows `starts`, and the row at which the last fold does."""
     n_rows = max(starts) + rows
@@ -120,7 +127,7 @@ def rest_of(starts, rows=120):
     panel = Panel(values, np.arange(float(n_rows)))
     memory = linear_memory(panel, H, 8, (1.0, 1e4), ())
     path = fit_linear(panel, memory, range(len(starts)), pooled=False)
-    begin, stop = np.searchsorted(panel.times, Cuts.of(panel, pooled=True).ends[0, [0, -1]], side="right")
+    begin, stop = np.searchsorted(panel.times, common_ends(panel)[[0, -1]], side="right")
     return Rest.of(panel, path), int(begin), int(stop)
 
 

@@ -54,7 +54,7 @@ class Mixture:
         """Coefficients (features + ahead, leads), learned from the `moments` of these leads, from 0."""
         average = np.zeros((self.memory.n_features + self.memory.n_ahead, leads.size))
         for penalty, weights in zip(self.penalties, self.weights[..., leads], strict=True):
-            found = moments.solve(self.memory.penalty(penalty), _leanings(self.memory))
+            found = moments.solve(self.memory.penalty(penalty), self.memory.leanings)
             average += (weights[:, None] * found).sum(0)
         return average
 
@@ -73,7 +73,7 @@ def mixed(
     leads: at which they are tried; between these weights go over into each other.  counts: (horizon,),
     held-out targets of every lead.
     """
-    errors = log_errors(memory, share, leads, pooled, penalties, _leanings(memory))
+    errors = log_errors(memory, share, leads, pooled, penalties)
     said = _CREDIT / 2 * counts[leads] / (1 + leads) * errors
     weights = np.exp(said.min((0, 1)) - said)
     weights /= weights.sum((0, 1))
@@ -84,10 +84,3 @@ def mixed(
     rows = (kept / kept.sum((0, 1))).reshape(-1, leads.size)
     by_lead = np.reshape([np.interp(horizon, at, row) for row in rows], (*kept.shape[:2], -1))
     return Mixture(memory, [penalties[i] for i in loudest.tolist()], by_lead)
-
-
-def _leanings(memory: LinearMemory) -> Array | None:
-    """Prior means of the blended anchors: none of them, and each alone; None where there are none."""
-    if not memory.blended:
-        return None
-    return np.concatenate([np.zeros((1, memory.n_ahead)), np.eye(memory.n_ahead)])

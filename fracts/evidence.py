@@ -41,16 +41,15 @@ def log_errors(
     leads: NDArray[np.int64],
     pooled: bool,
     penalties: Sequence[Penalty],
-    leanings: Array | None = None,
 ) -> Array:
     """Log squared error (penalties, answers, leads) of a held-out target, up to a constant at each lead.
 
-    `leanings` and answers are those of `Moments.solve`.
+    Answers are those of `Moments.solve` for the anchors of the memory.
     """
     n_series = len(share.weights)
     n_groups = tried(memory, n_series) if pooled else n_series
     moments = FoldMoments.of(memory, share, leads, n_groups, pooled=pooled)
-    said, counts = _said(memory, moments, n_groups, pooled, penalties, leanings)
+    said, counts = _said(memory, moments, n_groups, pooled, penalties)
     return _trimmed(_around_the_usual(said), counts)
 
 
@@ -75,10 +74,10 @@ def shared_is_better(memory: LinearMemory, share: Share, leads: NDArray[np.int64
 
     Both are tried on the same origins, at the best penalty and anchor of each.
     """
-    n_series = len(share.weights)
+    n_series, some = len(share.weights), PENALTIES[::2]  # neighbours say about the same
     moments = FoldMoments.of(memory, share, leads, n_series, pooled=True)
-    shared, _ = _said(memory, moments, n_series, True, PENALTIES)
-    own, counts = _said(memory, moments, n_series, False, PENALTIES)
+    shared, _ = _said(memory, moments, n_series, True, some)
+    own, counts = _said(memory, moments, n_series, False, some)
     gain = _of_the_best(own, counts) - _of_the_best(shared, counts)
     return bool(_trimmed(gain, counts).mean() > -_OWN_GAIN)
 
@@ -109,7 +108,6 @@ def _said(
     n_groups: int,
     pooled: bool,
     penalties: Sequence[Penalty],
-    leanings: Array | None = None,
 ) -> tuple[Array, Array]:
     """Log squared errors (groups, penalties, answers, leads), mean over folds, and the held-out targets
     (groups, leads) behind them."""
@@ -117,7 +115,7 @@ def _said(
     for fold in range(1, len(FOLDS) + 1):
         present = [moments.inside(fold, group) for group in range(n_groups)]
         count = np.array([part.count for part in present])
-        taught = _taught(memory, moments, fold, n_groups, pooled, penalties, leanings)
+        taught = _taught(memory, moments, fold, n_groups, pooled, penalties)
         errors = [_errors(part, learned) for part, learned in zip(present, taught, strict=True)]
         sums += count[:, None, None] * np.log(errors)
         counts += count
@@ -131,13 +129,12 @@ def _taught(
     n_groups: int,
     pooled: bool,
     penalties: Sequence[Penalty],
-    leanings: Array | None,
 ) -> Iterator[Array]:
     """Coefficients (penalties, answers, features + ahead, leads) of each group, learned before `fold`."""
     past = [moments.before(fold, group) for group in range(n_groups)]
     lessons = [past[0].plus(past[1:])] if pooled else past
     for lesson in lessons:
-        learned = np.array([lesson.solve(memory.penalty(penalty), leanings) for penalty in penalties])
+        learned = np.array([lesson.solve(memory.penalty(penalty), memory.leanings) for penalty in penalties])
         yield from [learned] * (n_groups if pooled else 1)
 
 

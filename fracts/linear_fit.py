@@ -61,7 +61,7 @@ def is_pooled(pooled: str | bool, panel: Panel, memory: LinearMemory) -> bool:
         return True
     with threadpool_limits(1, user_api="blas"):
         whole = Share(panel, noise_weights(memory, panel, leads))
-        return shared_is_better(memory.of_the_past(), sample_of(whole, memory), leads)
+        return shared_is_better(memory.of_the_past().blending(), sample_of(whole, memory), leads)
 
 
 def fit_linear(

@@ -39,10 +39,8 @@ class Walk(NamedTuple):
     rows: slice
     features: Array  # (series, rows, features)
     anchors: Array  # (anchors, series, rows, horizon), one where they are blended
-    ahead: (
-        Array  # (anchors, series, rows, horizon, ahead), covariates less what each anchor saw of them, then
-    )
-    # the other anchors less the first one, where they are blended
+    # Covariates less what each anchor saw of them, then the other anchors less the first, where blended.
+    ahead: Array  # (anchors, series, rows, horizon, ahead)
     centre: Array  # (series, rows)
     scale: Array  # (series, rows)
     state: State  # after the last row
@@ -73,6 +71,11 @@ class LinearMemory:
     def n_ahead(self) -> int:
         """Numbers known ahead of each lead: covariates, then blended anchors."""
         return self.covariates.n_known + len(self.anchors) - self.n_bases
+
+    @property
+    def leanings(self) -> Array | None:
+        """Prior means of the blended anchors: none of them, and each alone; None where there are none."""
+        return np.concatenate([np.zeros((1, self.n_ahead)), np.eye(self.n_ahead)]) if self.blended else None
 
     @property
     def longest_season(self) -> int:

@@ -50,7 +50,7 @@ def log_errors(
     n_groups = tried(memory, n_series) if pooled else n_series
     moments = FoldMoments.of(memory, share, leads, n_groups, pooled=pooled)
     said, counts = _said(memory, moments, n_groups, pooled, penalties)
-    return _trimmed(_around_the_usual(said), counts)
+    return trimmed(_around_the_usual(said), counts)
 
 
 def choose(
@@ -79,7 +79,7 @@ def shared_is_better(memory: LinearMemory, share: Share, leads: NDArray[np.int64
     shared, _ = _said(memory, moments, n_series, True, some)
     own, counts = _said(memory, moments, n_series, False, some)
     gain = _of_the_best(own, counts) - _of_the_best(shared, counts)
-    return bool(_trimmed(gain, counts).mean() > -_OWN_GAIN)
+    return bool(trimmed(gain, counts).mean() > -_OWN_GAIN)
 
 
 def _best(
@@ -97,7 +97,7 @@ def _best(
 
 def _of_the_best(said: Array, counts: Array) -> Array:
     """What each group says of the penalty and anchor best for all: (groups, leads)."""
-    error = _trimmed(_around_the_usual(said), counts).mean(-1)
+    error = trimmed(_around_the_usual(said), counts).mean(-1)
     penalty, anchor = np.unravel_index(int(error.argmin()), error.shape)
     return np.asarray(said[:, penalty, anchor])
 
@@ -111,15 +111,16 @@ def _said(
 ) -> tuple[Array, Array]:
     """Log squared errors (groups, penalties, answers, leads), mean over folds, and the held-out targets
     (groups, leads) behind them."""
-    sums, counts = 0.0, 0.0
+    sums, counts = [], []
     for fold in range(1, len(FOLDS) + 1):
         present = [moments.inside(fold, group) for group in range(n_groups)]
         count = np.array([part.count for part in present])
         taught = _taught(memory, moments, fold, n_groups, pooled, penalties)
         errors = [_errors(part, learned) for part, learned in zip(present, taught, strict=True)]
-        sums += count[:, None, None] * np.log(errors)
-        counts += count
-    return sums / np.maximum(counts, 1)[:, None, None], counts
+        sums.append(count[:, None, None] * np.log(errors))
+        counts.append(count)
+    total = np.sum(counts, axis=0)
+    return np.sum(sums, axis=0) / np.maximum(total, 1)[:, None, None], total
 
 
 def _taught(
@@ -150,7 +151,7 @@ def _around_the_usual(said: Array) -> Array:
     return np.asarray(said - np.median(said, axis=(1, 2), keepdims=True))
 
 
-def _trimmed(said: Array, counts: Array) -> Array:
+def trimmed(said: Array, counts: Array) -> Array:
     """Mean (..., leads) of what groups say (groups, ..., leads), the ends cut off; they count by `counts`
     (groups, leads)."""
     weights = np.broadcast_to(counts.reshape(len(counts), *[1] * (said.ndim - 2), -1), said.shape)

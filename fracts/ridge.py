@@ -38,7 +38,7 @@ class FracRidge(Calibration, Forecaster, Inspection):
     season), its strength and the anchor to lean on (the centre of the series, its last value, a seasonal
     profile) are not chosen once: the forecast is an average over them, at every lead by the errors of
     rolling origins in time. What is held out are shares of the values seen, of each series where it has
-    coefficients of its own, of all together where they are shared.
+    coefficients of its own or most end early, else of all together.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class FracRidge(Calibration, Forecaster, Inspection):
         none, as with integers, those after which the values repeat), an int, a tuple, or () for none, in
         steps.
     pooled : True: one set of coefficients for all series; False: one for each; "auto": one for each where all
-        are long enough.
+        are long enough and held-out time prefers it.
     penalty : strength of the prior, as the number of observations that outweigh it; "auto" averages over
         several.
     anchor : what to lean on: the "centre" of a series, its "last" value, a profile of its "season"; "auto"

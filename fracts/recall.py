@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -297,9 +297,11 @@ def linear_memory(
     """
     finite = mode_timescales(*timescales, n_modes)[:-1]  # a raw accumulator would have no unit gain
     frequencies = strongest_frequencies(panel.values, panel.times, season_lengths, MAX_FREQUENCIES)
-    seasonal = tuple(SeasonSlots(*pair) for pair in product(season_lengths, (0.0, PROFILE_MEMORY)))
+    last, *seasonal = (
+        [SeasonSlots(length, memory) for memory in (0.0, PROFILE_MEMORY)] for length in (1, *season_lengths)
+    )
     kinds: dict[str, tuple[SeasonSlots | None, ...]]
-    kinds = {"centre": (None,), "last": (SeasonSlots(1),), "season": seasonal}
+    kinds = {"centre": (None,), "last": tuple(last), "season": tuple(chain(*seasonal))}
     anchors = kinds.get(anchor) or sum(kinds.values(), ())
     spread = np.unique(np.linspace(0, finite.size - 1, N_MODES + 2).astype(int)[1:-1])
     covariates = CovariateMemory(panel.covariates.shape[-1], n_known, finite[spread], anchors, horizon)

@@ -26,6 +26,7 @@ from fracts.seasons import strongest_frequencies
 from fracts.series import Panel, State
 
 PROFILE_MEMORY = 5.0  # seasons
+_LONG_SEASON = 1000  # steps, above which a state holds one profile
 MAX_FREQUENCIES = 12
 CENTRE_MEMORY = 131072.0  # steps
 _BLOCK_ROWS = 256  # whose states are held at once
@@ -297,12 +298,16 @@ def linear_memory(
     """
     finite = mode_timescales(*timescales, n_modes)[:-1]  # a raw accumulator would have no unit gain
     frequencies = strongest_frequencies(panel.values, panel.times, season_lengths, MAX_FREQUENCIES)
-    last, *seasonal = (
-        [SeasonSlots(length, memory) for memory in (0.0, PROFILE_MEMORY)] for length in (1, *season_lengths)
-    )
+    last, *seasonal = (_slots_of(length) for length in (1, *season_lengths))
     kinds: dict[str, tuple[SeasonSlots | None, ...]]
-    kinds = {"centre": (None,), "last": tuple(last), "season": tuple(chain(*seasonal))}
+    kinds = {"centre": (None,), "last": last, "season": tuple(chain(*seasonal))}
     anchors = kinds.get(anchor) or sum(kinds.values(), ())
     spread = np.unique(np.linspace(0, finite.size - 1, N_MODES + 2).astype(int)[1:-1])
     covariates = CovariateMemory(panel.covariates.shape[-1], n_known, finite[spread], anchors, horizon)
     return LinearMemory(ModeBank(finite, frequencies), Scaler(centre_memory), anchors, horizon, covariates)
+
+
+def _slots_of(season_length: int) -> tuple[SeasonSlots, ...]:
+    """The last value in each phase of a season, and a mean of the last ones; of a long season that alone."""
+    memories = (PROFILE_MEMORY,) if season_length > _LONG_SEASON else (0.0, PROFILE_MEMORY)
+    return tuple(SeasonSlots(season_length, memory) for memory in memories)

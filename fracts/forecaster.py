@@ -72,7 +72,7 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         steps.
     penalty : strength of the linear path's prior, as the observations that outweigh it; "auto" averages
         over several.
-    anchor : what to lean on: the "centre" of a series, its "last" values, a profile of its "season"; "auto"
+    anchor : what to lean on: the "centre" of a series, its "last" value, a profile of its "season"; "auto"
         averages over all.
     width : features of a row in the network, a multiple of 2 * n_heads.
     n_layers : FRAC layers; 0 leaves the linear path alone.

@@ -298,16 +298,16 @@ def linear_memory(
     """
     finite = mode_timescales(*timescales, n_modes)[:-1]  # a raw accumulator would have no unit gain
     frequencies = strongest_frequencies(panel.values, panel.times, season_lengths, MAX_FREQUENCIES)
-    last, *seasonal = (_slots_of(length) for length in (1, *season_lengths))
+    seasonal = tuple(chain(*(_profiles(length) for length in season_lengths)))
     kinds: dict[str, tuple[SeasonSlots | None, ...]]
-    kinds = {"centre": (None,), "last": last, "season": tuple(chain(*seasonal))}
+    kinds = {"centre": (None,), "last": (SeasonSlots(1),), "season": seasonal}
     anchors = kinds.get(anchor) or sum(kinds.values(), ())
     spread = np.unique(np.linspace(0, finite.size - 1, N_MODES + 2).astype(int)[1:-1])
     covariates = CovariateMemory(panel.covariates.shape[-1], n_known, finite[spread], anchors, horizon)
     return LinearMemory(ModeBank(finite, frequencies), Scaler(centre_memory), anchors, horizon, covariates)
 
 
-def _slots_of(season_length: int) -> tuple[SeasonSlots, ...]:
+def _profiles(season_length: int) -> tuple[SeasonSlots, ...]:
     """The last value in each phase of a season, and a mean of the last ones; of a long season that alone."""
     memories = (PROFILE_MEMORY,) if season_length > _LONG_SEASON else (0.0, PROFILE_MEMORY)
     return tuple(SeasonSlots(season_length, memory) for memory in memories)

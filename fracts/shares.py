@@ -14,7 +14,7 @@ from fracts.scaling import Array
 from fracts.series import Panel
 
 TRIED = 64  # series, or groups of them, that have a say in what is chosen
-_LOUDEST = 16.0  # times the weight of the usual series, at most
+_LOUDEST = 4.0  # times the weight of the usual series, at most
 _NUMBERS = 2**25  # in the matrices of the series solved at once
 
 

@@ -260,7 +260,7 @@ def test_the_spectrum_has_the_modulus_of_each_turning_mode_and_the_anchor_first(
     fitted = fit_linear(p, memory(p), ("a", "b"), pooled=False)
     features = fitted.memory.n_features
     alone = fitted.coefficients[:, :features]
-    path = replace(fitted, memory=memory(p).leaning_on(4), coefficients=alone)
+    path = replace(fitted, memory=memory(p).leaning_on(3), coefficients=alone)
     bank, own = path.memory.bank, path.spectrum(2).query("series == 'b'")
     assert bank.turning.any() and own.iloc[0].tolist() == ["b", 12, 60, 1.0]  # five seasons of 12
     z = path.coefficients[1, :, 1]
@@ -269,9 +269,9 @@ def test_the_spectrum_has_the_modulus_of_each_turning_mode_and_the_anchor_first(
     np.testing.assert_allclose(
         own["weight"].to_numpy()[1:][bank.frequency == 0], z[: (bank.frequency == 0).sum()]
     )
-    n_slots = 4
+    n_slots = 3
     pulls = np.random.default_rng(0).normal(size=(2, n_slots - 1, H))
-    blended = memory(p).blending(4)
+    blended = memory(p).blending(3)
     path = replace(fitted, memory=blended, coefficients=np.concatenate([alone, pulls], axis=1))
     weights = path.spectrum(2).query("series == 'b'")["weight"][:n_slots]
     np.testing.assert_allclose(weights, [1 - pulls[1, :, 1].sum(), *pulls[1, :, 1]])

@@ -2,7 +2,8 @@
 
 One idea: what counts is how far the medians are off in the units of the series, on forecasts by weights that
 had not seen them. So the linear path is fitted on both scales, in small, and both are asked the same. Each
-series says by what share the one is farther off than the other, and no odd one rules.
+series says by what share the one is farther off than the other, and no odd one rules. In doubt the values stay
+as they are.
 """
 
 import warnings
@@ -18,6 +19,7 @@ from fracts.series import Panel
 
 _HORIZON = 24  # steps ahead at most
 _SERIES = 64  # at most
+_GAIN = 0.01  # of the log error, which chance may give as well
 _LARGEST = 600.0  # logarithm of a forecast that is a number still
 
 
@@ -49,7 +51,7 @@ def logarithm_is_better(
         return _missed(moved, some, linear_memory(moved, *asked, centre_memory=centre_memory))
 
     (by_logarithm, counts), (plain, _) = missed(Panel(np.log(some.values), some.times)), missed(some)
-    return bool(trimmed(by_logarithm - plain, counts).mean() < 0)
+    return bool(trimmed(by_logarithm - plain, counts).mean() < -_GAIN)
 
 
 def _missed(moved: Panel, panel: Panel, memory: LinearMemory) -> tuple[Array, Array]:

@@ -41,17 +41,15 @@ def replaced(slots: Array, values: Array, phase: int, kept: float) -> Array:
     return after
 
 
-def medians(
-    sums: Array, modes: Any, even: Any, learned: Any, group: Any, slots: Array, phase: int
-) -> tuple[Array, Array]:
+def medians(sums: Array, modes: Any, even: Any, learned: Any, group: Any, said: Array) -> tuple[Array, Array]:
     """Medians (series, horizon) and scale (series,) of the linear path, in the units of the series.
 
     even: shares of timescales (series, timescales), and of which each mode is (modes,).  learned: weights
-    (groups, modes, horizon) and errors (groups, horizon).  group: (series,).  slots: of the anchor, (series,
-    phases + 1, 2), or (0, 0, 0) for none.  phase: of now.
+    (groups, modes, horizon) and errors (groups, horizon).  group: (series,).  said: by the anchor, (series,
+    horizon), or (0, 0) for none.
     """
     found = np.empty((len(sums), learned[1].shape[1])), np.empty(len(sums))
-    _medians(sums, modes, *even, *learned, group, slots, phase, *found)
+    _medians(sums, modes, *even, *learned, group, said, *found)
     return found
 
 
@@ -114,10 +112,10 @@ def _replaced(slots: Any, values: Any, phase: int, kept: float) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _medians(
-    sums: Any, modes: Any, share: Any, place: Any, turned: Any, errors: Any, group: Any, slots: Any,
-    phase: int, out: Any, scales: Any,
+    sums: Any, modes: Any, share: Any, place: Any, turned: Any, errors: Any, group: Any, said: Any,
+    out: Any, scales: Any,
 ) -> None:  # fmt: skip
-    horizon, season = turned.shape[2], slots.shape[1] - 1
+    horizon = turned.shape[2]
     for at in range(len(sums)):
         own = group[at] if len(turned) > 1 else 0
         offset, centre, scale = _read(sums[at])
@@ -130,9 +128,19 @@ def _medians(
             )
             for k in range(horizon):
                 out[at, k] += mode.real * turned[own, m, k].real - mode.imag * turned[own, m, k].imag
-        for k in range(horizon if len(slots) else 0):
+        for k in range(horizon if len(said) else 0):
+            if not math.isnan(said[at, k]):
+                out[at, k] += said[at, k] - centre
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def said(slots: Any, phase: int, horizon: int) -> Any:
+    """`SeasonSlots.read`.  phase: of now."""
+    out, season = np.empty((len(slots), horizon)), slots.shape[1] - 1
+    for at in range(len(slots)):
+        for k in range(horizon):
             slot = slots[at, (phase + 1 + k) % season]
             if slot[1] == 0:
                 slot = slots[at, season]
-            if slot[1] != 0:
-                out[at, k] += slot[0] / slot[1] - centre
+            out[at, k] = slot[0] / slot[1] if slot[1] != 0 else math.nan
+    return out

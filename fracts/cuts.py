@@ -2,8 +2,9 @@
 
 One idea: folds are shares of the values seen, never of the calendar, so an outage, a late series or series
 far apart take no fold for themselves. Series with coefficients of their own are cut each at its own times.
-Series that share coefficients are cut at common times: what one of them saw after a cut (a shock that met
-all) must not help to forecast another before it.
+Series that share coefficients and end together are cut at common times: what one of them saw after a cut (a
+shock that met all) must not help to forecast another before it. Where most end earlier than the last one
+does, common cuts would hold out the late years of long series alone: there each is cut at its own times too.
 """
 
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ class Cuts:
     Examples
     --------
     >>> gap = np.append(np.arange(6.0), np.arange(100.0, 105.0))  # 11 values on both sides of an outage
-    >>> Cuts.of(Panel(np.ones((1, 11)), gap), n_groups=1).reached(gap)
+    >>> Cuts.of(Panel(np.ones((1, 11)), gap), pooled=True).reached(gap)
     array([[0, 0, 0, 0, 0, 1, 1, 2, 2, 3, 3]])
     """
 
@@ -38,10 +39,10 @@ class Cuts:
     begin: Array
 
     @classmethod
-    def of(cls, panel: Panel, n_groups: int) -> Self:
-        """The cuts of `panel`, whose series share coefficients (one group) or not (a group each)."""
+    def of(cls, panel: Panel, *, pooled: bool) -> Self:
+        """The cuts of `panel`, whose series share coefficients or not."""
         own = np.stack([_ends(row[None], panel.times) for row in panel.values])
-        ends = own if n_groups > 1 else np.broadcast_to(_ends(panel.values, panel.times), own.shape)
+        ends = np.broadcast_to(common_ends(panel), own.shape) if pooled and _end_together(panel) else own
         return cls(ends, own[:, 0])
 
     def of_series(self, series: NDArray[np.int64]) -> Self:
@@ -55,6 +56,17 @@ class Cuts:
     def tried(self, times: Array) -> NDArray[np.int64]:
         """The fold (series, times) that tries a forecast made at each time, 0 for none."""
         return np.where(times > self.begin[:, None], self.reached(times), 0)
+
+
+def common_ends(panel: Panel) -> Array:
+    """Times (folds,) before which the shares of all values lie."""
+    return _ends(panel.values, panel.times)
+
+
+def _end_together(panel: Panel) -> bool:
+    """Whether half of the series are seen up to the last row that any is."""
+    seen = ~np.isnan(panel.values)
+    return bool(2 * seen[:, np.flatnonzero(seen.any(0))[-1]].sum() >= len(seen))
 
 
 def _ends(values: Array, times: Array) -> Array:

@@ -5,9 +5,8 @@ last target. Sums over such sorts are all that a choice needs, and what is learn
 of its time or later.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -16,18 +15,15 @@ from numpy.typing import NDArray
 from fracts.cuts import FOLDS, Cuts
 from fracts.grids import grids
 from fracts.recall import LinearMemory
-from fracts.regression import Moments, Penalty
+from fracts.regression import Moments
 from fracts.scaling import Array
 from fracts.series import Panel
 
-PENALTIES = [Penalty(*p) for p in product((0.5, 0.75), (0.0, 0.25), (0.1, 1.0, 10.0, 100.0, 1e3, 1e4))]
-COVARIATE_STRENGTHS = (1.0, 100.0, 1e4, 1e6)
-MIN_HELD_OUT = 20  # held-out forecasts of a lead worth choosing by
+CHOOSING_LEADS = 7  # by which penalties and anchors are weighed
 _MIN_SEEN = 10  # values behind a centre and a scale worth regressing on
 _LONG = 4  # horizons in a history whose last horizon can be spared
 _COUNTED_ROWS = 256  # at once
 _FARTHEST = 10.0  # scales from the centre: what lies farther off is counted there, lest it rule alone
-_ROUNDING = 1e-13  # of a sum of squares: an error below it is none
 
 
 class Origins(NamedTuple):
@@ -44,17 +40,25 @@ class Origins(NamedTuple):
     ahead: Array  # (anchors, series, origins, leads, known)
 
 
+class Share(NamedTuple):
+    """Series that are looked at together, and what an error of each counts."""
+
+    panel: Panel
+    weights: Array  # (series,)
+
+
 class Targets:
     """The next values after the rows of a panel that a forecast may be learned from.
 
-    None after a row without a value, so that leaving it out is the same, and where too few values, or only
-    equal ones, stand behind the scale. A series of long history spares its last horizon: leads that end early
-    would each need a factorisation of their own, for a handful of origins.
+    None after a row without a value, so that leaving it out is the same, where too few values, or only equal
+    ones, stand behind the scale, and before the anchors have seen a whole `season`. A series of long history
+    spares its last horizon: leads that end early would each need a factorisation of their own, for a handful
+    of origins.
     """
 
-    def __init__(self, panel: Panel, horizon: int) -> None:
+    def __init__(self, panel: Panel, horizon: int, season: int = 1) -> None:
         self.panel, self.horizon = panel, horizon
-        self._begin = rows_unfit(panel.values)
+        self._begin = rows_unfit(panel, season)
         seen = ~np.isnan(panel.values)
         first, last = panel.times[seen.argmax(1)], panel.times[-1 - seen[:, ::-1].argmax(1)]
         spared = np.where(last - first >= _LONG * horizon, horizon, 0)
@@ -71,26 +75,34 @@ class Targets:
         return wanted
 
 
-def known_targets(panel: Panel, horizon: int) -> Array:
+def known_targets(panel: Panel, horizon: int, season: int = 1) -> Array:
     """`Targets` after every row of `panel`: (series, time, horizon)."""
-    return Targets(panel, horizon).after(0, panel.times.size)
+    return Targets(panel, horizon, season).after(0, panel.times.size)
 
 
-def rows_unfit(values: Array) -> NDArray[np.int64]:
-    """Rows (series,) until a series has shown enough values, and two different ones."""
-    seen = ~np.isnan(values)
+def rows_unfit(panel: Panel, season: int = 1) -> NDArray[np.int64]:
+    """Rows (series,) until a series has shown enough values, two different ones, and a whole `season`.
+
+    Of a series of fewer than three seasons a third has to do.
+    """
+    values, seen = panel.values, ~np.isnan(panel.values)
     first = np.take_along_axis(values, seen.argmax(1)[:, None], 1)
     moved = np.logical_or.accumulate(seen & (values != first), axis=1)
     enough = np.cumsum(seen, axis=1) >= np.minimum(_MIN_SEEN, seen.sum(1, keepdims=True) / 4)
-    return np.asarray(np.sum(~(enough & moved), axis=1))
+    first_time, last_time = panel.times[seen.argmax(1)], panel.times[-1 - seen[:, ::-1].argmax(1)]
+    wait = np.minimum(season - 1, (last_time - first_time) / 3)
+    settled = panel.times >= (first_time + wait)[:, None]
+    return np.asarray(np.sum(~(enough & moved & settled), axis=1))
 
 
-def origins(memory: LinearMemory, panel: Panel, leads: NDArray[np.int64], n_groups: int) -> Iterator[Origins]:
+def origins(
+    memory: LinearMemory, panel: Panel, leads: NDArray[np.int64], *, pooled: bool
+) -> Iterator[Origins]:
     """All forecast origins of `panel`, with standardised targets around each anchor at `leads` (from 0).
 
-    n_groups: 1 where all series share coefficients, or one for each series.
+    pooled: whether all series share coefficients.
     """
-    cuts = Cuts.of(panel, n_groups)
+    cuts = Cuts.of(panel, pooled=pooled)
     for series, part in grids(panel, ~np.isnan(panel.values)):
         yield from _origins_of(memory, part, leads, series, cuts.of_series(series))
 
@@ -99,7 +111,7 @@ def _origins_of(
     memory: LinearMemory, panel: Panel, leads: NDArray[np.int64], series: NDArray[np.int64], cuts: Cuts
 ) -> Iterator[Origins]:
     """`origins` of a lot of `series`, in `panel` alone."""
-    targets = Targets(panel, memory.horizon)
+    targets = Targets(panel, memory.horizon, memory.longest_season)
     for walk in memory.walk(memory.empty(len(panel.values)), panel):
         wanted = targets.after(walk.rows.start, walk.rows.stop)[..., leads]
         around = standard_targets(wanted, walk.anchors[..., leads], walk.centre, walk.scale)
@@ -122,13 +134,17 @@ def standard_targets(wanted: Array, anchors: Array, centre: Array, scale: Array)
     return around
 
 
-def groups_of(part: Origins, n_groups: int) -> Iterator[tuple[int, slice]]:
-    """Each group of series with coefficients of its own in `part`, and where it stands there."""
-    if n_groups == 1:
-        yield 0, slice(None)
-        return
-    for at, group in enumerate(part.series.tolist()):
-        yield group, slice(at, at + 1)
+def group_of_each(n_series: int, n_groups: int) -> NDArray[np.int64]:
+    """The group (series,) of each of `n_series`, neighbours together."""
+    return np.arange(n_series) * n_groups // n_series
+
+
+def groups_of(part: Origins, group: NDArray[np.int64]) -> Iterator[tuple[int, slice]]:
+    """Each group of series in `part`, and where it stands there.  group: of every series of the panel."""
+    mine = group[part.series]
+    for one in np.unique(mine).tolist():
+        at = np.flatnonzero(mine == one)
+        yield one, slice(int(at[0]), int(at[-1]) + 1)
 
 
 @dataclass(frozen=True)
@@ -139,18 +155,34 @@ class FoldMoments:
     nothing: Moments
 
     @classmethod
-    def of(cls, memory: LinearMemory, panel: Panel, leads: NDArray[np.int64], n_groups: int) -> "FoldMoments":
-        """One pass over `panel`."""
-        n_anchors, n_known = len(memory.anchors), memory.covariates.n_known
-        shape = memory.n_features, n_anchors, leads.size, n_known
+    def of(
+        cls,
+        memory: LinearMemory,
+        share: Share,
+        leads: NDArray[np.int64],
+        n_groups: int,
+        *,
+        pooled: bool,
+    ) -> "FoldMoments":
+        """One pass over `share`; series count by their weights.
+
+        pooled: cut the series as those that share coefficients, whatever their groups.
+        """
+        n_bases, n_ahead = memory.n_bases, memory.n_ahead
+        shape = memory.n_features, n_bases, leads.size, n_ahead
+        roots = np.sqrt(share.weights)[:, None, None]
         parts: dict[tuple[int, int], list[Moments]] = {}
-        for part in origins(memory, panel, leads, n_groups):
+        group = group_of_each(len(share.weights), n_groups)
+        for part in origins(memory, share.panel, leads, pooled=pooled):
             key = part.fold, part.last_fold
             groups = parts.setdefault(key, [Moments.empty(*shape) for _ in range(n_groups)])
-            for group, series in groups_of(part, n_groups):
-                targets = part.targets[:, series].reshape(n_anchors, -1, leads.size)
-                ahead = part.ahead[:, series].reshape(*targets.shape, n_known)
-                groups[group].add(part.features[series].reshape(-1, shape[0]), targets, ahead)
+            root = roots[part.series]
+            features, targets = part.features * root, part.targets * root
+            ahead = part.ahead * root[..., None]
+            for one, series in groups_of(part, group):
+                own = targets[:, series].reshape(n_bases, -1, leads.size)
+                known = ahead[:, series].reshape(*own.shape, n_ahead)
+                groups[one].add(features[series].reshape(-1, shape[0]), own, known)
         return cls(parts, Moments.empty(*shape))
 
     def before(self, fold: int, group: int) -> Moments:
@@ -166,61 +198,15 @@ class FoldMoments:
         return self.nothing.plus(groups[group] for groups in self.parts.values())
 
 
-def held_out_counts(panel: Panel, horizon: int, n_groups: int) -> tuple[NDArray[np.int64], bool]:
+def held_out_counts(memory: LinearMemory, panel: Panel, *, pooled: bool) -> tuple[NDArray[np.int64], bool]:
     """Number of held-out targets of each lead (horizon,), and whether any origin lacks one of its targets."""
-    counts, holes = np.zeros(horizon, dtype=np.int64), False
-    cuts = Cuts.of(panel, n_groups)
+    counts, holes = np.zeros(memory.horizon, dtype=np.int64), False
+    cuts = Cuts.of(panel, pooled=pooled)
     for series, part in grids(panel, ~np.isnan(panel.values)):
-        own, targets = cuts.of_series(series), Targets(part, horizon)
+        own, targets = cuts.of_series(series), Targets(part, memory.horizon, memory.longest_season)
         for start in range(0, part.times.size, _COUNTED_ROWS):
             stop = min(start + _COUNTED_ROWS, part.times.size)
             known = ~np.isnan(targets.after(start, stop))
             counts += known[own.tried(part.times[start:stop]) > 0].sum(0)
             holes |= bool((known.any(-1) & ~known.all(-1)).any())
     return counts, holes
-
-
-def choose(
-    memory: LinearMemory,
-    shares: Sequence[Panel],
-    leads: NDArray[np.int64],
-    pooled: bool,
-    penalties: Sequence[Penalty] = PENALTIES,
-) -> tuple[int, Penalty]:
-    """Anchor and penalty, one of `penalties`, of the least held-out error.
-
-    The error is the product over `leads` of the squared error summed over folds and series.
-    """
-    # What is known ahead is left to the second round: each of its numbers costs as much as all the leads.
-    anchor, penalty = _best(memory.of_the_past(), shares, leads, pooled, penalties)
-    if memory.covariates.n_columns:
-        tried = [penalty._replace(covariates=strength) for strength in COVARIATE_STRENGTHS]
-        anchor, penalty = _best(memory, shares, leads, pooled, tried)
-    return anchor, penalty
-
-
-def _best(
-    memory: LinearMemory,
-    shares: Sequence[Panel],
-    leads: NDArray[np.int64],
-    pooled: bool,
-    penalties: Sequence[Penalty],
-) -> tuple[int, Penalty]:
-    """`choose`, of these `penalties`."""
-    errors = np.zeros((len(penalties), len(memory.anchors), leads.size))
-    for share in shares:
-        n_groups = 1 if pooled else len(share.values)
-        moments = FoldMoments.of(memory, share, leads, n_groups)
-        for fold, group in product(range(1, len(FOLDS) + 1), range(n_groups)):
-            past, present = moments.before(fold, group), moments.inside(fold, group)
-            errors += _trials(memory, past, present, penalties)
-    total = np.log(errors).sum(-1)
-    penalty, anchor = np.unravel_index(int(total.argmin()), total.shape)
-    return int(anchor), penalties[int(penalty)]
-
-
-def _trials(memory: LinearMemory, past: Moments, present: Moments, penalties: Sequence[Penalty]) -> Array:
-    """Errors on `present` of what is learned from `past`: (penalties, anchors, leads), none of them 0."""
-    errors = [present.squared_error(past.solve(memory.penalty(penalty))) for penalty in penalties]
-    floor: Array = _ROUNDING * present.square.max(0) + np.finfo(float).tiny
-    return np.maximum(np.array(errors), floor)

@@ -19,13 +19,14 @@ from fracts.checks import (
     check_penalty,
 )
 from fracts.conformal import Calibrator, Due
-from fracts.cuts import Cuts
+from fracts.cuts import common_ends
 from fracts.encoder import EncoderState, FracEncoder
 from fracts.fast import by_parts
 from fracts.forecasts import QUANTILES, Forecast
 from fracts.heads import QuantileHead
 from fracts.inspection import Inspection
-from fracts.linear import Reading, fit_linear, is_pooled
+from fracts.linear import Reading
+from fracts.linear_fit import fit_linear, is_pooled
 from fracts.network import FracNetwork, as_arrays, as_state, as_weights, load_weights, with_tails
 from fracts.network_response import network_response, typical_rows
 from fracts.online import due_row, encode_row, head_row, shift_medians
@@ -69,9 +70,10 @@ class FracForecaster(Calibration, Forecaster, Inspection):
     season_lengths : "auto" (those that the calendar implies and the history shows three times; where it has
         none, as with integers, those after which the values repeat), an int, a tuple, or () for none, in
         steps.
-    penalty : strength of the linear path's prior, as the observations that outweigh it; "auto" chooses.
+    penalty : strength of the linear path's prior, as the observations that outweigh it; "auto" averages
+        over several.
     anchor : what to lean on: the "centre" of a series, its "last" value, a profile of its "season"; "auto"
-        chooses.
+        averages over all.
     width : features of a row in the network, a multiple of 2 * n_heads.
     n_layers : FRAC layers; 0 leaves the linear path alone.
     n_heads : plain heads of a layer; each frequency of a season adds one.
@@ -183,7 +185,14 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         asked = self.season_lengths_, self._covariates.n_known, self.anchor, self.centre_memory
         memory = linear_memory(panel, self.horizon, self.n_modes, self.timescales, *asked)
         pooled = is_pooled("auto", panel, memory)
-        self._path = fit_linear(panel, memory, self.series_ids_, pooled=pooled, strength=strength)
+        self._path = fit_linear(
+            panel,
+            memory,
+            self.series_ids_,
+            pooled=pooled,
+            strength=strength,
+            averaged=self.forgetting is None,
+        )
         self._recursion = begun(self._path, panel, self.forgetting)
         self._calibrate()
         self.device_ = _device(self.device)
@@ -203,8 +212,7 @@ class FracForecaster(Calibration, Forecaster, Inspection):
 
         rest = Rest.of(panel, self._path)
         # All series share the network, whatever they share of the linear path.
-        ends = Cuts.of(panel, n_groups=1).ends[0]
-        begin, stop = np.searchsorted(panel.times, ends[[0, -1]], side="right")
+        begin, stop = np.searchsorted(panel.times, common_ends(panel)[[0, -1]], side="right")
         length = min(self.window, int(stop))
         self.history_, self.network_kept_ = train(
             network,

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -26,10 +26,12 @@ from fracts.seasons import strongest_frequencies
 from fracts.series import Panel, State
 
 PROFILE_MEMORY = 5.0  # seasons
+_LONG_SEASON = 1000  # steps, above which a state holds one profile
 MAX_FREQUENCIES = 12
 CENTRE_MEMORY = 131072.0  # steps
 _BLOCK_ROWS = 256  # whose states are held at once
 _BLOCK_NUMBERS = 2**20  # in those states
+_NOTHING = np.empty((0, 0))  # of the centre, which is no anchor
 
 
 class Walk(NamedTuple):
@@ -37,8 +39,9 @@ class Walk(NamedTuple):
 
     rows: slice
     features: Array  # (series, rows, features)
-    anchors: Array  # (anchors, series, rows, horizon)
-    ahead: Array  # (anchors, series, rows, horizon, known), covariates less what each anchor saw of them
+    anchors: Array  # (anchors, series, rows, horizon), one where they are blended
+    # Covariates less what each anchor saw of them, then the other anchors less the first, where blended.
+    ahead: Array  # (anchors, series, rows, horizon, ahead)
     centre: Array  # (series, rows)
     scale: Array  # (series, rows)
     state: State  # after the last row
@@ -49,7 +52,8 @@ class Walk(NamedTuple):
 class LinearMemory:
     """The state of the linear path and how it is read. `None` among the anchors is the centre itself.
 
-    The modes are of the distance to the first value: a series far from zero keeps its digits.
+    The modes are of the distance to the first value: a series far from zero keeps its digits. Blended anchors
+    are one: the first, and how far the others lie from it as numbers known ahead of every lead.
     """
 
     bank: ModeBank
@@ -57,6 +61,27 @@ class LinearMemory:
     anchors: tuple[SeasonSlots | None, ...]
     horizon: int
     covariates: CovariateMemory
+    blended: bool = False
+
+    @property
+    def n_bases(self) -> int:
+        """Anchors that a forecast may lean on."""
+        return 1 if self.blended else len(self.anchors)
+
+    @property
+    def n_ahead(self) -> int:
+        """Numbers known ahead of each lead: covariates, then blended anchors."""
+        return self.covariates.n_known + len(self.anchors) - self.n_bases
+
+    @property
+    def leanings(self) -> Array | None:
+        """Prior means of the blended anchors: none of them, and each alone; None where there are none."""
+        return np.concatenate([np.zeros((1, self.n_ahead)), np.eye(self.n_ahead)]) if self.blended else None
+
+    @property
+    def longest_season(self) -> int:
+        """Steps until every anchor has seen a season."""
+        return max(anchor.season_length if anchor else 1 for anchor in self.anchors)
 
     @property
     def n_features(self) -> int:
@@ -64,10 +89,11 @@ class LinearMemory:
         return self.bank.feature_tau.size + self.covariates.n_features
 
     def penalty(self, penalty: Penalty) -> Array:
-        """Penalty on the square of each coefficient: (features + known,)."""
+        """Penalty on the square of each coefficient: (features + ahead,)."""
         past = penalty.covariates * self.covariates.feature_tau ** (2 * penalty.decay)
         ahead = np.full(self.covariates.n_known, penalty.covariates)
-        return np.concatenate([penalty.of(self.bank), past, ahead])
+        blend = np.full(len(self.anchors) - self.n_bases, penalty.blend)
+        return np.concatenate([penalty.of(self.bank), past, ahead, blend])
 
     def of_the_past(self) -> "LinearMemory":
         """The same memory, where no covariate is known in advance."""
@@ -78,9 +104,19 @@ class LinearMemory:
         """How densely the series were seen."""
         return Density(self.bank)
 
+    def of_anchors(self) -> "LinearMemory":
+        """The same memory with one mode, for its anchors alone."""
+        return replace(self, bank=ModeBank(self.bank.timescales[:1], np.empty(0)))
+
     def leaning_on(self, anchor: int) -> "LinearMemory":
         """The same memory with one of its anchors alone."""
         return replace(self, anchors=(self.anchors[anchor],), covariates=self.covariates.leaning_on(anchor))
+
+    def blending(self, anchor: int = 0) -> "LinearMemory":
+        """The same memory leaning on one of its anchors, with the others beside it, where there are any."""
+        others = [a for i, a in enumerate(self.anchors) if a and i != anchor]
+        alone = self.leaning_on(anchor)
+        return replace(alone, anchors=(*alone.anchors, *others), blended=True) if others else alone
 
     def empty(self, n_series: int) -> State:
         """State before any row."""
@@ -132,20 +168,41 @@ class LinearMemory:
         said = {k: a.read(state[k], state["time"][0], self.horizon) for k, a in self._slots()}
         return self._with(self._view(self.evened(state), state["sums"], said), *self.covariates.read(state))
 
-    def view(self, state: State) -> tuple[Complex, Array | None, Array, Array]:
-        """Evened modes around the centre (series, modes), in the units of the series; what the first anchor
-        says around it (series, horizon), in those of the scale, None where it is the centre; centre and scale
-        (series,)."""
+    def view(self, state: State, blend: Array) -> tuple[Complex, Array | None, Array, Array]:
+        """Evened modes around the centre (series, modes), in the units of the series; what the anchor, with
+        the `blend` of the others, says around it (series, horizon), in those of the scale, None where it is
+        the centre; centre and scale (series,)."""
         offset, centre, scale = self.scaler.centred(state["sums"])
         raw: Complex = state["modes"]
         modes = raw[:, 0] - offset[:, None] * raw[:, 1]
         if not self.density.full(state["share"]):
             modes *= self.density.gain(state["share"])
         around = None
-        if anchor := self.anchors[0]:
-            said = anchor.read(state["slots_0"], state["time"].item(0), self.horizon)
+        if (said := self.said(state, blend)).size:
             around = np.nan_to_num((said - centre[:, None]) / scale[:, None])
         return modes, around, centre, scale
+
+    def said(self, state: State, blend: Array) -> Array:
+        """What the anchor says, (series, horizon); (0, 0) where it is the centre.
+
+        blend: (series or 1, horizon, other anchors), what each of the blended ones pulls towards itself.
+        """
+        first = self.anchors[0]
+        if first is None and not self.blended:
+            return _NOTHING
+        base = self.scaler.read(state["sums"])[0][:, None] if first is None else self._says(state, 0, first)
+        said = base
+        for i, anchor in enumerate(self.anchors[1:], 1):
+            if anchor:
+                said = said + blend[..., i - 1] * (self._says(state, i, anchor) - base)
+        return said
+
+    def _says(self, state: State, i: int, anchor: SeasonSlots) -> Array:
+        slots, now = state[f"slots_{i}"], state["time"].item(0)
+        if compiles():
+            found: Array = compiled_memory().said(slots, anchor.phase(now), self.horizon)
+            return found
+        return anchor.read(slots, now, self.horizon)
 
     def evened(self, state: State) -> Complex:
         """The modes of `state` as local means, however densely the series were seen."""
@@ -185,7 +242,7 @@ class LinearMemory:
 
     def _blocks(self, panel: Panel) -> Iterator[slice]:
         n_series, n_rows = panel.values.shape
-        numbers = 2 * self.bank.tau.size + len(self.anchors) * self.horizon * self.covariates.n_known
+        numbers = 2 * self.bank.tau.size + len(self.anchors) * self.horizon * self.n_ahead
         length = int(np.clip(_BLOCK_NUMBERS // (n_series * numbers), 1, _BLOCK_ROWS))
         return (slice(start, min(start + length, n_rows)) for start in range(0, n_rows, length))
 
@@ -213,12 +270,14 @@ class LinearMemory:
         after = {"time": time, "sums": sums[:, -1].copy(), "modes": modes[:, -1].copy()} | seen
         return self.density.evened(modes, share), sums, after
 
-    @staticmethod
     def _with(
-        view: tuple[Array, Array, Array, Array], past: Array, ahead: Array
+        self, view: tuple[Array, Array, Array, Array], past: Array, ahead: Array
     ) -> tuple[Array, Array, Array, Array, Array]:
         """A view of the series and that of its covariates."""
         features, anchors, centre, scale = view
+        if self.blended:
+            apart = np.moveaxis(anchors[1:] - anchors[:1], 0, -1)
+            ahead, anchors = np.concatenate([ahead, apart[None]], axis=-1), anchors[:1]
         return np.concatenate([features, past], axis=-1), anchors, ahead, centre, scale
 
     def _view(self, modes: Complex, sums: Array, said: dict[str, Array]) -> tuple[Array, Array, Array, Array]:
@@ -249,10 +308,16 @@ def linear_memory(
     """
     finite = mode_timescales(*timescales, n_modes)[:-1]  # a raw accumulator would have no unit gain
     frequencies = strongest_frequencies(panel.values, panel.times, season_lengths, MAX_FREQUENCIES)
-    seasonal = tuple(SeasonSlots(*pair) for pair in product(season_lengths, (0.0, PROFILE_MEMORY)))
+    seasonal = tuple(chain(*(_profiles(length) for length in season_lengths)))
     kinds: dict[str, tuple[SeasonSlots | None, ...]]
     kinds = {"centre": (None,), "last": (SeasonSlots(1),), "season": seasonal}
     anchors = kinds.get(anchor) or sum(kinds.values(), ())
     spread = np.unique(np.linspace(0, finite.size - 1, N_MODES + 2).astype(int)[1:-1])
     covariates = CovariateMemory(panel.covariates.shape[-1], n_known, finite[spread], anchors, horizon)
     return LinearMemory(ModeBank(finite, frequencies), Scaler(centre_memory), anchors, horizon, covariates)
+
+
+def _profiles(season_length: int) -> tuple[SeasonSlots, ...]:
+    """The last value in each phase of a season, and a mean of the last ones; of a long season that alone."""
+    memories = (PROFILE_MEMORY,) if season_length > _LONG_SEASON else (0.0, PROFILE_MEMORY)
+    return tuple(SeasonSlots(season_length, memory) for memory in memories)

@@ -31,7 +31,8 @@ _BLOCK = 32  # columns that are rotated at once
 class Recent:
     """Rows of the last horizon, origins whose later targets are still to come; `fit` are those to learn from.
 
-    known: the covariates known in advance, at these rows.  seen: what the anchor of the series saw of them.
+    known: the covariates known in advance, at these rows, and 0 for blended anchors.  seen: what the anchor
+    of the series saw of them, and how far it lies from the others.
     """
 
     times: Array  # (rows,)
@@ -48,7 +49,7 @@ class Recent:
     def none(cls, n_series: int, path: LinearPath) -> "Recent":
         """No rows yet."""
         memory, each = path.memory, np.empty((n_series, 0))
-        n_known, horizon = memory.covariates.n_known, memory.horizon
+        n_known, horizon = memory.n_ahead, memory.horizon
         return cls(
             np.empty(0),
             each,
@@ -61,18 +62,19 @@ class Recent:
             each,
         )
 
-    def then(self, walk: Walk, panel: Panel, fit: NDArray[np.bool_]) -> "Recent":
+    def then(self, walk: Walk, panel: Panel, fit: NDArray[np.bool_], n_known: int) -> "Recent":
         """These rows and those of a block of `panel` after them."""
-        n_known, horizon = self.known.shape[-1], self.anchors.shape[-1]
-        told = panel.covariates_ahead(horizon, n_known)[:, walk.rows]
+        told = panel.covariates_ahead(self.anchors.shape[-1], n_known)[:, walk.rows]
+        known = panel.covariates[:, walk.rows, :n_known]
+        n_blended = self.known.shape[-1] - n_known
         after = (
             panel.times[walk.rows],
             panel.values[:, walk.rows],
-            panel.covariates[:, walk.rows, :n_known],
+            _widened(known, n_blended),
             fit[:, walk.rows] & ~np.isnan(panel.values[:, walk.rows]),
             walk.features,
             walk.anchors[0],
-            told - walk.ahead[0],
+            _widened(told, n_blended) - walk.ahead[0],
             walk.centre,
             walk.scale,
         )
@@ -117,7 +119,7 @@ class Recursion:
         groups, size, horizon = path.coefficients.shape
         factors = np.zeros((groups, horizon, size + 1, size + 1))
         started = cls(1.0, factors, Recent.none(len(panel.values), path))
-        fit = np.arange(panel.times.size) >= rows_unfit(panel.values)[:, None]
+        fit = np.arange(panel.times.size) >= rows_unfit(panel, path.memory.longest_season)[:, None]
         return replace(started._after(path, path.empty(path.ids), panel, fit), forgetting=forgetting)
 
     def after(self, path: LinearPath, state: State, panel: Panel) -> "Recursion":
@@ -145,11 +147,12 @@ class Recursion:
 
     def _after(self, path: LinearPath, state: State, panel: Panel, fit: NDArray[np.bool_]) -> "Recursion":
         group, factors, recent = state["group"], self.factors.copy(), self.recent
+        counted = state.get("weight", np.ones(len(group)))  # older files have none
         if len(recent.values) != len(panel.values) or not recent.times.size:
             recent = Recent.none(len(panel.values), path)
         for walk in path.memory.walk(state, panel):
             n_old = recent.times.size
-            recent = recent.then(walk, panel, fit)
+            recent = recent.then(walk, panel, fit, path.memory.covariates.n_known)
             rows, found = recent.targets()
             # What an old row had to teach it has taught.
             taught = found & recent.fit[..., None] & (rows >= n_old)
@@ -158,8 +161,9 @@ class Recursion:
             ahead = recent.known[each, rows] - recent.seen
             for one in range(len(factors)):
                 at = np.flatnonzero(group == one) if len(factors) > 1 else np.arange(len(group))
-                lessons = recent.features[at], ahead[at], targets[at], rows[at], taught[at]
-                self._learn(factors[one], *lessons)
+                root = np.sqrt(counted[at])[:, None, None]
+                lessons = root * recent.features[at], root[..., None] * ahead[at], root * targets[at]
+                self._learn(factors[one], *lessons, rows[at], taught[at])
             recent = recent.since(recent.times[-1] - path.memory.horizon - 0.5)
         return replace(self, factors=factors, recent=recent)
 
@@ -199,6 +203,11 @@ def learned_on(recursion: Recursion, path: LinearPath, state: State, panel: Pane
     """The attributes of a model that learning from the rows of `panel`, which follow `state`, changes."""
     after = recursion.after(path, state, panel)
     return {"_recursion": after, "_path": after.relearned(path)}
+
+
+def _widened(numbers: Array, n_more: int) -> Array:
+    """`numbers` (..., n) with zeros after them."""
+    return np.pad(numbers, [(0, 0)] * (numbers.ndim - 1) + [(0, n_more)])
 
 
 def _rotated(factor: Array, rows: Array, trapezoid: int = 0) -> Array:

@@ -28,6 +28,7 @@ class Penalty(NamedTuple):
     decay, seasonal_decay : powers of the timescale, for plain modes and for those at a frequency.
     strength : dimensionless, as the number of observations that outweigh the prior of tau = 1.
     covariates : the strength of covariates, whose prior falls with the timescale like that of plain modes.
+    blend : the strength at which the anchors beside the first one have no say.
 
     Examples
     --------
@@ -39,6 +40,7 @@ class Penalty(NamedTuple):
     seasonal_decay: float
     strength: float
     covariates: float = 100.0
+    blend: float = 1.0
 
     def of(self, bank: ModeBank) -> Array:
         """Penalty on the square of each coefficient: (features,)."""
@@ -134,9 +136,16 @@ class Moments:
                 whole.missing[lead] = whole.missing.get(lead, 0.0) + gram
         return whole
 
-    def solve(self, penalty: Array) -> Array:
-        """Ridge coefficients under the penalty (features + ahead,): (anchors, features + ahead, leads)."""
-        out, n = np.empty_like(self.cross), len(self.gram)
+    def solve(self, penalty: Array, leanings: Array | None = None) -> Array:
+        """Ridge coefficients under the penalty (features + ahead,): (anchors, features + ahead, leads).
+
+        leanings: (leanings, ahead), prior means of what is known ahead, each in place of an anchor; then what
+        these coefficients are, in place of as many more. None for means of 0.
+        """
+        n, n_ahead = len(self.gram), self.own.shape[-1]
+        fixed = np.zeros((0, n_ahead)) if leanings is None or not n_ahead else leanings
+        pull = penalty[n:] * fixed if len(fixed) else np.zeros((1, n_ahead))
+        out = np.empty((max(len(self.cross), len(pull) + len(fixed)), *self.cross.shape[1:]))
         complete = [lead for lead in range(self.count.size) if lead not in self.missing]
         for leads in ([complete] if complete else []) + [[lead] for lead in self.missing]:
             gram = self._gram_of(leads[0]) + np.diag(penalty[:n])
@@ -145,10 +154,12 @@ class Moments:
             right = np.moveaxis(np.concatenate([cross[..., :n, None], tie], -1), 2, 0)
             solved = cho_solve(factor, right.reshape(n, -1), check_finite=False).reshape(right.shape)
             plain, tied = np.split(np.moveaxis(solved, 0, 2), [1], axis=-1)  # (anchors, leads, features, ...)
-            if tie.shape[-1]:
+            if n_ahead:
                 across = tie.swapaxes(2, 3)
                 own = self.own[:, leads] + np.diag(penalty[n:]) - across @ tied
-                ahead = np.linalg.solve(own, cross[..., n:, None] - across @ plain)
+                told = cross[..., n:, None] + pull[:, None, :, None] - across @ plain
+                as_they_are = np.broadcast_to(fixed[:, None, :, None], (len(fixed), len(leads), n_ahead, 1))
+                ahead = np.concatenate([np.linalg.solve(own, told), as_they_are])
                 out[:, n:, leads] = ahead[..., 0].swapaxes(1, 2)
                 plain = plain - tied @ ahead
             out[:, :n, leads] = plain[..., 0].swapaxes(1, 2)
@@ -156,12 +167,15 @@ class Moments:
 
     def squared_error(self, coefficients: Array) -> Array:
         """Summed squared error of forecasting these origins with `coefficients`: (anchors, leads)."""
-        fitted, n = np.empty_like(self.square), len(self.gram)
-        for lead in range(self.count.size):
-            b, g = coefficients[:, :n, lead], coefficients[:, n:, lead, None]
-            fitted[:, lead] = ((b @ self._gram_of(lead)) * b).sum(1)
-            both = 2 * b[:, None] @ self.tie[:, lead] + g.swapaxes(1, 2) @ self.own[:, lead]
-            fitted[:, lead] += (both @ g)[:, 0, 0]
+        n = len(self.gram)
+        own, beside = coefficients[:, :n], coefficients[:, n:].swapaxes(1, 2)  # (anchors, leads, ahead)
+        of_grams = self.gram @ own
+        for lead, gram in self.missing.items():
+            of_grams[..., lead] -= own[..., lead] @ gram
+        fitted = (own * of_grams).sum(1)
+        if beside.shape[-1]:
+            tied = own.swapaxes(1, 2)[..., None, :] @ self.tie  # (anchors, leads, 1, ahead)
+            fitted += ((2 * tied + beside[..., None, :] @ self.own) @ beside[..., None])[..., 0, 0]
         error: Array = self.square - 2 * (coefficients * self.cross).sum(1) + fitted
         return error
 

@@ -1,8 +1,8 @@
 """What a past value weighs in a forecast of the linear path: its impulse response.
 
 One idea: with the scale held fixed the forecast is linear in the values, so its derivative is a sum of what
-each part of the memory makes of an impulse: the modes, the anchor, and the centre, which is a mean of the
-same values and stands in the forecast, in the anchor and in every feature.
+each part of the memory makes of an impulse: the modes, the anchors, and the centre, which is a mean of the
+same values and stands in the forecast, in every anchor and in every feature.
 """
 
 import numpy as np
@@ -21,7 +21,8 @@ def linear_response(path: LinearPath, state: State, lags: Ints, lead: int) -> Ar
 
     As though every row held a value; the mean over the series of `state`, which share their coefficients.
     """
-    bank, scaler, anchor = path.memory.bank, path.memory.scaler, path.memory.anchors[0]
+    bank, scaler = path.memory.bank, path.memory.scaler
+    blend = path.blend[state["group"][0] if len(path.blend) > 1 else 0, lead - 1]
     coefficients = path.mode_coefficients[state["group"][0], :, lead - 1]
     age = lags - 1.0
     gain = path.memory.density.gain(state["share"]).mean(axis=0)
@@ -29,9 +30,11 @@ def linear_response(path: LinearPath, state: State, lags: Ints, lead: int) -> Ar
     response: Array = bank.parts(impulse) @ coefficients
     # The centre gives back what the features, and the anchor, take off the values.
     centred = 1.0 - bank.parts(path.memory.evened(state)[:, 1]) @ coefficients  # (series,)
-    if anchor is not None:
-        response += _anchor_response(anchor, state["slots_0"], state["time"][0], lags, lead)
-        centred -= 1.0
+    for i, (anchor, weight) in enumerate(zip(path.memory.anchors, [1 - blend.sum(), *blend], strict=True)):
+        if anchor is not None:
+            slots = state[f"slots_{i}"]
+            response += weight * _anchor_response(anchor, slots, state["time"][0], lags, lead)
+            centred -= weight
     response += np.mean(centred / np.maximum(state["sums"][:, 0], 1.0)) * np.exp(-age / scaler.timescale)
     return response
 

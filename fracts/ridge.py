@@ -18,7 +18,8 @@ from fracts.checks import (
 from fracts.fast import by_parts
 from fracts.forecasts import Forecast
 from fracts.inspection import Inspection
-from fracts.linear import Reading, fit_linear, is_pooled
+from fracts.linear import Reading
+from fracts.linear_fit import fit_linear, is_pooled
 from fracts.paths import extended
 from fracts.recall import CENTRE_MEMORY, linear_memory
 from fracts.recursive import Recursion, begun, learned_on
@@ -34,9 +35,10 @@ class FracRidge(Calibration, Forecaster, Inspection):
     Every lead is a ridge regression on exponential modes of geometrically spaced timescales, plain and at
     the frequencies of the seasons. The penalty is a prior in the manner of the theory, tau**-decay for the
     weight of a mode of timescale tau. Its decay (0.5 or 0.75; 0 or 0.25 at the frequency of a
-    season) and its strength are chosen by rolling origins in time, and so is the anchor to lean on: the
-    centre of the series, its last value or a seasonal profile. What is held out are shares of the values
-    seen, of each series where it has coefficients of its own, of all together where they are shared.
+    season), its strength and the anchor to lean on (the centre of the series, its last value, a seasonal
+    profile) are not chosen once: the forecast is an average over them, at every lead by the errors of
+    rolling origins in time. What is held out are shares of the values seen, of each series where it has
+    coefficients of its own or most end early, else of all together.
 
     Parameters
     ----------
@@ -48,14 +50,15 @@ class FracRidge(Calibration, Forecaster, Inspection):
         none, as with integers, those after which the values repeat), an int, a tuple, or () for none, in
         steps.
     pooled : True: one set of coefficients for all series; False: one for each; "auto": one for each where all
-        are long enough.
-    penalty : strength of the prior, as the number of observations that outweigh it; "auto" chooses.
+        are long enough and held-out time prefers it.
+    penalty : strength of the prior, as the number of observations that outweigh it; "auto" averages over
+        several.
     anchor : what to lean on: the "centre" of a series, its "last" value, a profile of its "season"; "auto"
-        chooses.
+        averages over all.
     forgetting : None, or what a row weighs beside the next one that `update(..., update_params=True)` learns
-        from, above 0 and up to 1: the coefficients are then learned on by recursive least
-        squares. Keeps a matrix of features by features for each lead, and for each series that has
-        coefficients of its own.
+        from, above 0 and up to 1: the coefficients, of the best penalty and anchor alone, are then learned on
+        by recursive least squares. Keeps a matrix of features by features for each lead, and for each series
+        that has coefficients of its own.
     calibration : "held-out": intervals as wide as held-out errors ask for; "adaptive": they start there and
         learn from every value, each series for itself, by a conformal tracker (`fracts.conformal`).
     past_only : columns of `X` that are known up to now and not in advance, as measured weather is.
@@ -70,7 +73,8 @@ class FracRidge(Calibration, Forecaster, Inspection):
     ----------
     season_lengths_ : tuple of int.
     pooled_ : bool.
-    penalty_ : the chosen decay, seasonal_decay and strength, and the strength for covariates.
+    penalty_ : the decay, seasonal_decay and strength that say most in the average, and the strength for
+        covariates.
     covariates_ : list, the columns of `X`.
 
     Examples
@@ -135,7 +139,9 @@ class FracRidge(Calibration, Forecaster, Inspection):
         )
         self.pooled_ = is_pooled(self.pooled, panel, memory)
         ids = self.series_ids_
-        self._path = fit_linear(panel, memory, ids, pooled=self.pooled_, strength=strength)
+        self._path = fit_linear(
+            panel, memory, ids, pooled=self.pooled_, strength=strength, averaged=self.forgetting is None
+        )
         self._recursion = begun(self._path, panel, self.forgetting)
         self.penalty_ = self._path.penalty
         self._calibrate()

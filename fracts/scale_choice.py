@@ -1,7 +1,9 @@
 """Whether series are forecast better by their logarithms: told by held-out time.
 
 One idea: what counts is how far the medians are off in the units of the series, on forecasts by weights that
-had not seen them. So the linear path is fitted on both scales, in small, and both are asked the same.
+had not seen them. So the linear path is fitted on both scales, in small, and both are asked the same. Each
+series says by what share the one is farther off than the other, and no odd one rules. In doubt the values
+stay as they are.
 """
 
 import warnings
@@ -9,13 +11,16 @@ import warnings
 import numpy as np
 
 from fracts.checks import FitWarning
-from fracts.linear import fit_linear
+from fracts.evidence import trimmed
+from fracts.linear_fit import fit_linear
 from fracts.recall import LinearMemory, linear_memory
 from fracts.scaling import Array
 from fracts.series import Panel
 
 _HORIZON = 24  # steps ahead at most
 _SERIES = 64  # at most
+_GAIN = 0.01  # of the log error, which chance may give as well
+_LARGEST = 600.0  # logarithm of a forecast that is a number still
 
 
 def logarithm_is_better(
@@ -40,27 +45,28 @@ def logarithm_is_better(
     every = max(1, -(-len(panel.values) // _SERIES))
     some = Panel(panel.values[::every], panel.times)
 
-    def error(moved: Panel) -> float:
-        asked = min(horizon, _HORIZON), n_modes, timescales, season_lengths
-        return _error(moved, some, linear_memory(moved, *asked, centre_memory=centre_memory))
+    asked = min(horizon, _HORIZON), n_modes, timescales, season_lengths
 
-    return error(Panel(np.log(some.values), some.times)) < error(some)
+    def missed(moved: Panel) -> tuple[Array, Array]:
+        return _missed(moved, some, linear_memory(moved, *asked, centre_memory=centre_memory))
+
+    (by_logarithm, counts), (plain, _) = missed(Panel(np.log(some.values), some.times)), missed(some)
+    return bool(trimmed(by_logarithm - plain, counts).mean() < -_GAIN)
 
 
-def _error(moved: Panel, panel: Panel, memory: LinearMemory) -> float:
-    """Geometric mean over leads of the mean absolute held-out error, each series in units of its spread.
+def _missed(moved: Panel, panel: Panel, memory: LinearMemory) -> tuple[Array, Array]:
+    """Log mean absolute held-out errors (series, leads) in the units of `panel`, and how many there are.
 
-    moved: the `panel`, or its logarithms.  NaN where nothing is held out.
+    moved: the `panel`, or its logarithms.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)  # the fit to come says it again
         path = fit_linear(moved, memory, range(len(moved.values)), pooled=True)
     leads, centre, scale = path.held_out_readings(moved)
     said: Array = centre[..., None] + scale[..., None] * (leads + path.middle[0])
-    spread = np.nanstd(panel.values, axis=1)[:, None, None]
-    missed = np.abs(panel.ahead(leads.shape[-1]) - (said if moved is panel else np.exp(said)))
-    seen = ~np.isnan(missed) & (spread > 0)
-    sums = np.where(seen, missed / np.where(spread > 0, spread, 1.0), 0.0).sum((0, 1))
-    counts = seen.sum((0, 1))
-    known = (counts > 0) & (sums > 0)
-    return float(np.exp(np.log(sums[known] / counts[known]).mean())) if known.any() else float("nan")
+    missed = np.abs(
+        panel.ahead(leads.shape[-1]) - (said if moved is panel else np.exp(np.minimum(said, _LARGEST)))
+    )
+    counts = np.sum(~np.isnan(missed), axis=1)
+    mean = np.nansum(missed, axis=1) / np.maximum(counts, 1)
+    return np.log(np.maximum(mean, np.finfo(float).tiny)), counts

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 from fracts.epochs import tell
 from fracts.heads import PARTS, pinball
 from fracts.network import FracNetwork
-from fracts.windows import BATCHES_AN_EPOCH, Epoch, RandomWindows, Window
+from fracts.windows import Epoch, RandomWindows, Window
 
 log = logging.getLogger("fracts")
 
@@ -41,7 +41,8 @@ def train(
 
     Raises ValueError where the numbers stop being finite, TypeError where `trainer` returns no Trainer.
     """
-    fitting = _Fitting(network, held_out, learning_rate, max_epochs, captured=trainer is None)
+    steps = max_epochs * batches.n_batches
+    fitting = _Fitting(network, held_out, learning_rate, steps, captured=trainer is None)
     loader = DataLoader(batches, batch_size=None, generator=torch.Generator())
     with _quiet():
         runner = trainer() if trainer else _trainer(max_epochs, device, progress=verbose > 0)
@@ -115,7 +116,8 @@ def _losses(network: FracNetwork, window: Window) -> Tensor:
     seen = window.covariates, window.ahead
     quantiles, _ = network(window.u, window.times, window.gap, window.group, *seen)
     losses = pinball(quantiles, window.rest, network.head.levels)
-    return torch.where(losses.isnan() & ~window.rest.isnan(), torch.inf, losses)
+    unknown = window.rest.isnan()
+    return window.weight[:, None, None] * torch.where(losses.isnan() & ~unknown, torch.inf, losses)
 
 
 def _trainer(max_epochs: int, device: str, *, progress: bool) -> lightning.Trainer:
@@ -144,13 +146,13 @@ class _Fitting(lightning.LightningModule):
         network: FracNetwork,
         held_out: list[Window],
         learning_rate: float,
-        max_epochs: int,
+        n_steps: int,
         captured: bool = False,
     ) -> None:
         super().__init__()
         self.network, self.held_out, self.captured = network, held_out, captured
         self.loss: _Loss | None = None
-        self.learning_rate, self.epochs = learning_rate, max_epochs
+        self.learning_rate, self.n_steps = learning_rate, n_steps
         self.history: list[Epoch] = []
         self.best: dict[str, Tensor] = {}
         self.best_loss = float("inf")
@@ -158,8 +160,8 @@ class _Fitting(lightning.LightningModule):
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
         optimizer = torch.optim.AdamW(self.network.parameters(), self.learning_rate, weight_decay=0.01)
-        total = self.epochs * BATCHES_AN_EPOCH
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, total, self.learning_rate / 20)
+        least = self.learning_rate / 20
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, self.n_steps, least)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def training_step(self, window: Window) -> Tensor:

@@ -13,9 +13,11 @@ from torch.utils.data import IterableDataset
 from fracts.folds import known_targets
 from fracts.linear import LinearPath
 from fracts.records import record
+from fracts.scaling import Array
 from fracts.series import Panel
 
-BATCHES_AN_EPOCH = 16
+_BATCHES = 16  # of an epoch at least
+_MOST_BATCHES = 512  # and at most
 _HELD_OUT_ROWS = 32768  # looked at after every epoch
 _HELD_OUT_TARGETS = 2**22
 _HELD_OUT_PARTS = 4  # of many series, one after the other
@@ -41,6 +43,7 @@ class Window(NamedTuple):
     rest: Tensor  # (batch, time, horizon), targets minus the linear path, NaN where unknown
     covariates: Tensor  # (batch, time, columns)
     ahead: Tensor  # (batch, time, horizon, known), covariates known in advance
+    weight: Tensor  # (batch,), what an error counts
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class Rest:
     covariates: NDArray[np.float32]  # (series, time + 1, columns), a row of zeros at the end
     n_known: int  # the first columns
     row_ahead: NDArray[np.int64]  # (series or 1, time, horizon), of each lead; the last one for none
+    weight: NDArray[np.float32]  # (series,), what an error counts
 
     @classmethod
     def of(cls, panel: Panel, path: LinearPath) -> "Rest":
@@ -63,7 +67,7 @@ class Rest:
         """
         reading = path.held_out_readings(panel)
         u = (panel.values - reading.centre) / reading.scale
-        wanted = known_targets(panel, path.memory.horizon)
+        wanted = known_targets(panel, path.memory.horizon, path.memory.longest_season)
         rest = (wanted - reading.centre[..., None]) / reading.scale[..., None] - reading.leads
         row, found = panel.rows_ahead(path.memory.horizon)
         return cls(
@@ -74,6 +78,7 @@ class Rest:
             np.pad(panel.covariates, ((0, 0), (0, 1), (0, 0))).astype(np.float32),
             path.memory.covariates.n_known,
             np.where(found, row, panel.times.size),
+            _weights(rest),
         )
 
     def window(self, series: NDArray[np.int64], starts: NDArray[np.int64], length: int) -> Window:
@@ -92,22 +97,39 @@ class Rest:
             torch.from_numpy(_stretches(self.rest, series, starts, length)),
             torch.from_numpy(_stretches(self.covariates, series, starts, length)),
             torch.from_numpy(ahead),
+            torch.from_numpy(self.weight[series]),
         )
 
 
 def _stretches(
     x: NDArray[Any], series: NDArray[np.int64], starts: NDArray[np.int64], length: int
 ) -> NDArray[Any]:
-    """(batch, length, ...): each copied as a whole, several times as fast as row by row."""
+    """(batch, length, ...), each copied as a whole."""
     return np.stack([x[i, start : start + length] for i, start in zip(series, starts, strict=True)])
 
 
-class RandomWindows(IterableDataset[Window]):
-    """An epoch of batches of random windows around the rows `begin` to `stop`, no target at or after `stop`.
+def _weights(rest: Array) -> NDArray[np.float32]:
+    """What an error of each series (series,) counts: one over its mean size, so that every series matters.
 
-    A window may start up to half its length before `begin`, or before the first target of its series where
-    that comes at another time, and ends with its series at the latest. The first quarter of a window that
-    does not start its series warms the state up: no target there.
+    The mean weight is 1. A series that leaves much less than is usual counts no more than ten others.
+    """
+    known = ~np.isnan(rest)
+    count = known.sum((1, 2))
+    size = np.where(known, np.abs(rest), 0.0).sum((1, 2)) / np.maximum(count, 1)
+    if not (size > 0).any():
+        return np.ones(len(rest), dtype=np.float32)
+    usual = np.median(size[size > 0])
+    weight = 1 / np.maximum(np.where(size > 0, size, usual), usual / 10)
+    return np.asarray(weight / weight.mean(), dtype=np.float32)
+
+
+class RandomWindows(IterableDataset[Window]):
+    """An epoch of batches of random windows, as many as hold every target about once.
+
+    They lie around the rows `begin` to `stop`, with no target at or after `stop`. A window may start up to
+    half its length before `begin`, or before the first target of its series where that comes at another time,
+    and ends with its series at the latest. The first quarter of a window that does not start its series warms
+    the state up: no target there.
     """
 
     def __init__(self, rest: Rest, begin: int, stop: int, length: int, batch_size: int, seed: int) -> None:
@@ -122,9 +144,11 @@ class RandomWindows(IterableDataset[Window]):
         self.last = np.maximum(stop - seen[:, ::-1].argmax(1) - self.length, 0)
         self.first = np.minimum(np.maximum(first, begins - self.length // 2), self.last)
         self.series = np.flatnonzero(seen.sum(1) > 1)
+        passes = int(known.sum()) // (self.length * batch_size)
+        self.n_batches = int(np.clip(passes, _BATCHES, _MOST_BATCHES))
 
     def __iter__(self) -> Iterator[Window]:
-        for _ in range(BATCHES_AN_EPOCH):
+        for _ in range(self.n_batches):
             series = self.draws.choice(self.series, self.batch_size)
             starts = self.draws.integers(self.first[series], self.last[series] + 1)
             window = self.rest.window(series, starts, self.length)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fracts import FracForecaster, FracRidge
-from fracts.cuts import FOLDS, Cuts
-from fracts.linear import fit_linear
+from fracts.cuts import FOLDS, Cuts, common_ends
+from fracts.linear_fit import fit_linear
 from fracts.recall import linear_memory
 from fracts.series import Panel
 from fracts.windows import RandomWindows, Rest, held_out_windows
@@ -84,7 +84,7 @@ def test_an_outage_changes_little(back):
 @settings(max_examples=50)
 def test_the_cuts_of_series_side_by_side_are_shares_of_their_time(rows, n_series, pooled):
     times = np.arange(float(rows))
-    cuts = Cuts.of(Panel(np.ones((n_series, rows)), times), 1 if pooled else n_series)
+    cuts = Cuts.of(Panel(np.ones((n_series, rows)), times), pooled=pooled)
     expected = np.searchsorted(np.array(FOLDS) * times[-1], times)
     np.testing.assert_array_equal(cuts.reached(times), np.tile(expected, (n_series, 1)))
     np.testing.assert_array_equal(cuts.tried(times), cuts.reached(times))
@@ -96,17 +96,26 @@ def test_an_outage_moves_no_row_into_another_fold(seed, outage):
     draws = np.random.default_rng(seed)
     at = int(draws.integers(1, 99))
     times = np.arange(100.0) + np.where(np.arange(100) >= at, outage, 0)
-    beside, after = (Cuts.of(Panel(np.ones((1, 100)), t), 1).reached(t) for t in (np.arange(100.0), times))
+    beside, after = (
+        Cuts.of(Panel(np.ones((1, 100)), t), pooled=True).reached(t) for t in (np.arange(100.0), times)
+    )
     np.testing.assert_array_equal(after, beside)
 
 
 def test_common_cuts_leave_the_first_values_of_a_late_series_untried():
     values = np.ones((2, 100))
     values[1, :80] = nan
-    cuts = Cuts.of(Panel(values, np.arange(100.0)), 1)
+    cuts = Cuts.of(Panel(values, np.arange(100.0)), pooled=True)
     assert (cuts.ends[1] == cuts.ends[0]).all()
     folds = cuts.tried(np.arange(100.0))
     np.testing.assert_array_equal(folds[1], np.where(np.arange(100) > 80 + 0.4 * 19, 3, 0))
+
+
+def test_series_most_of_which_end_early_are_cut_each_at_its_own_times():
+    values = np.ones((3, 100))
+    values[0, 40:] = values[1, 60:] = nan
+    cuts = Cuts.of(Panel(values, np.arange(100.0)), pooled=True)
+    np.testing.assert_allclose(cuts.ends, np.outer([39, 59, 99], FOLDS))
 
 
 def rest_of(starts, rows=120):
@@ -118,7 +127,7 @@ def rest_of(starts, rows=120):
     panel = Panel(values, np.arange(float(n_rows)))
     memory = linear_memory(panel, H, 8, (1.0, 1e4), ())
     path = fit_linear(panel, memory, range(len(starts)), pooled=False)
-    begin, stop = np.searchsorted(panel.times, Cuts.of(panel, 1).ends[0, [0, -1]], side="right")
+    begin, stop = np.searchsorted(panel.times, common_ends(panel)[[0, -1]], side="right")
     return Rest.of(panel, path), int(begin), int(stop)
 
 

@@ -8,11 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fracts.cuts import FOLDS, Cuts
-from fracts.folds import PENALTIES, FoldMoments, Targets, choose, known_targets, origins
+from fracts.evidence import PENALTIES, choose
+from fracts.folds import FoldMoments, Share, Targets, known_targets, origins
 from fracts.forecasts import QUANTILES
-from fracts.linear import fit_linear, is_pooled
+from fracts.linear_fit import fit_linear, is_pooled
 from fracts.recall import linear_memory
 from fracts.series import Panel
+from fracts.shares import noise_weights
 
 nan = np.nan
 H = 4
@@ -26,6 +28,11 @@ def panel(seed=0, rows=300, n_series=2, missing=0.1, real=False):
     values[:, 0] = 50
     times = np.cumsum(rng.exponential(size=rows)) if real else t
     return Panel(values, times - times[0])
+
+
+def alike(p):
+    """All series of `p`, none counting more than another."""
+    return Share(p, np.ones(len(p.values)))
 
 
 def memory(p, n_modes=8):
@@ -96,6 +103,13 @@ def test_nothing_is_learned_where_the_series_has_not_moved():
     assert np.isnan(known_targets(p, 2)[:, :50]).all() and not np.isnan(known_targets(p, 2)[:, 50:98]).any()
 
 
+def test_no_target_before_a_whole_season_or_a_third_of_the_history_has_been_seen():
+    p = Panel(np.random.default_rng(0).normal(size=(1, 90)), np.arange(90.0))
+    for season, first in ((1, 9), (12, 11), (30, 29), (60, 30)):
+        known = ~np.isnan(known_targets(p, 2, season))[0, :, 0]
+        assert known.argmax() == first and known[first:87].all()
+
+
 def ragged():
     """Three series that begin and end at times of their own, one of them after an outage."""
     p = panel(seed=3, n_series=3)
@@ -110,11 +124,13 @@ def ragged():
 def test_what_is_learned_for_a_fold_holds_no_target_of_its_time(fold, pooled, ragged_ends):
     p = ragged() if ragged_ends else panel(seed=3)
     n_groups = 1 if pooled else len(p.values)
-    held_out = Cuts.of(p, n_groups).reached(p.times) >= fold
+    held_out = Cuts.of(p, pooled=pooled).reached(p.times) >= fold
     future = Panel(np.where(held_out & ~np.isnan(p.values), 1e6, p.values), p.times)
     remembered, leads = memory(p), np.arange(H)
     weights = PENALTIES[8].of(remembered.bank)
-    own, corrupted = (FoldMoments.of(remembered, q, leads, n_groups) for q in (p, future))
+    own, corrupted = (
+        FoldMoments.of(remembered, alike(q), leads, n_groups, pooled=pooled) for q in (p, future)
+    )
     for group in range(n_groups):
         before, after = (q.before(fold, group).solve(weights) for q in (own, corrupted))
         assert before.any()
@@ -125,8 +141,8 @@ def test_what_is_learned_for_a_fold_holds_no_target_of_its_time(fold, pooled, ra
 
 def test_the_moments_of_a_fold_are_of_the_origins_inside_it():
     p = panel(seed=3)
-    moments = FoldMoments.of(memory(p), p, np.arange(H), 1)
-    known, folds = ~np.isnan(known_targets(p, H)), Cuts.of(p, 1).tried(p.times)
+    moments = FoldMoments.of(memory(p), alike(p), np.arange(H), 1, pooled=True)
+    known, folds = ~np.isnan(known_targets(p, H, 12)), Cuts.of(p, pooled=True).tried(p.times)
     for fold in (1, 2, 3):
         expected = known[folds == fold].sum(0)
         np.testing.assert_array_equal(moments.inside(fold, 0).count, expected)
@@ -137,22 +153,35 @@ def test_the_choice_is_the_best_of_all_tried_on_the_origins_themselves():
     """Every penalty and anchor fitted and tried row by row."""
     p = panel(seed=1, rows=200, n_series=1)
     remembered, leads = memory(p), np.array([0, 3])
-    parts = list(origins(remembered, p, leads, 1))
-    error = np.ones((len(PENALTIES), len(remembered.anchors)))
+    parts = list(origins(remembered, p, leads, pooled=True))
+    error = np.zeros((len(PENALTIES), len(remembered.anchors)))
     for i, penalty in enumerate(PENALTIES):
         root = np.diag(np.sqrt(penalty.of(remembered.bank)))
         for anchor in range(len(remembered.anchors)):
             for lead in (0, 1):
-                square = 0.0
+                said, count = 0.0, 0
                 for fold in range(1, len(FOLDS) + 1):
                     x, y = rows(part for part in parts if part.last_fold < fold)(anchor, lead)
                     stacked = np.append(y, np.zeros(len(root)))
                     b = np.linalg.lstsq(np.vstack([x, root]), stacked, rcond=None)[0]
                     x, y = rows(part for part in parts if part.fold == fold)(anchor, lead)
-                    square += ((y - x @ b) ** 2).sum()
-                error[i, anchor] *= square
+                    said += y.size * np.log(((y - x @ b) ** 2).sum())
+                    count += y.size
+                error[i, anchor] += said / count
     penalty, anchor = np.unravel_index(error.argmin(), error.shape)
-    assert choose(remembered, [p], leads, True) == (anchor, PENALTIES[penalty])
+    assert choose(remembered, alike(p), leads, True) == (anchor, PENALTIES[penalty])
+
+
+def test_a_series_counts_by_what_its_best_anchor_leaves():
+    p = panel(seed=1, rows=400, n_series=3, missing=0)
+    noisy = np.random.default_rng(0).normal(size=400)
+    p.values[2] = p.values[1] + 5 * noisy
+    weights = noise_weights(memory(p), p, np.arange(H))
+    assert np.log(weights).mean() == pytest.approx(0.0) and weights[2] < 0.5 * weights[:2].min()
+    scaled = Panel(p.values * [[1.0], [1e3], [1.0]], p.times)
+    np.testing.assert_allclose(noise_weights(memory(scaled), scaled, np.arange(H)), weights, rtol=1e-6)
+    still = Panel(np.vstack([p.values, np.ones(400)]), p.times)
+    assert np.isfinite(noise_weights(memory(still), still, np.arange(H))).all()
 
 
 def rows(parts):
@@ -160,7 +189,7 @@ def rows(parts):
     parts = list(parts)
 
     def of(anchor, lead):
-        x = np.concatenate([part.features[0] for part in parts])
+        x = np.concatenate([np.hstack([part.features[0], part.ahead[anchor, 0, :, lead]]) for part in parts])
         y = np.concatenate([part.targets[anchor, 0, :, lead] for part in parts])
         return x[~np.isnan(y)], y[~np.isnan(y)]
 
@@ -169,20 +198,22 @@ def rows(parts):
 
 def test_coefficients_are_the_ridge_on_all_origins_and_quantiles_those_of_the_held_out_errors():
     p = panel(seed=2)
-    path = fit_linear(p, memory(p), ("a", "b"), pooled=True)
-    assert path.coefficients.shape == (1, path.memory.bank.feature_tau.size, H)
+    path = fit_linear(p, memory(p), ("a", "b"), pooled=True, averaged=False)
+    assert path.coefficients.shape == (1, path.memory.n_features + path.memory.n_ahead, H)
     reading = path.held_out_readings(p)
-    truth = (known_targets(p, H) - reading.centre[..., None]) / reading.scale[..., None]
-    errors = np.where(Cuts.of(p, 1).tried(p.times)[..., None] > 0, truth - reading.leads, nan)
+    truth = (known_targets(p, H, 12) - reading.centre[..., None]) / reading.scale[..., None]
+    errors = np.where(Cuts.of(p, pooled=True).tried(p.times)[..., None] > 0, truth - reading.leads, nan)
     for lead in range(H):
         seen = errors[..., lead][~np.isnan(errors[..., lead])]
         expected = np.quantile(seen, QUANTILES, method="median_unbiased")
         np.testing.assert_allclose(path.errors[0, lead], expected, atol=1e-10)
-    parts = list(origins(path.memory, p, np.array([2]), 1))
-    x = np.concatenate([part.features.reshape(-1, path.coefficients.shape[1]) for part in parts])
-    y = np.concatenate([part.targets[0].reshape(-1) for part in parts])
+    parts = list(origins(path.memory, p, np.array([2]), pooled=True))
+    root = np.sqrt(path.weights)[:, None]
+    x = [root[..., None] * np.concatenate([part.features, part.ahead[0, :, :, 0]], -1) for part in parts]
+    x = np.concatenate([part.reshape(-1, path.coefficients.shape[1]) for part in x])
+    y = np.concatenate([(root * part.targets[0, ..., 0]).reshape(-1) for part in parts])
     x, y = x[~np.isnan(y)], y[~np.isnan(y)]
-    stacked = np.vstack([x, np.diag(np.sqrt(path.penalty.of(path.memory.bank)))])
+    stacked = np.vstack([x, np.diag(np.sqrt(path.memory.penalty(path.penalty)))])
     expected = np.linalg.lstsq(stacked, np.append(y, np.zeros(x.shape[1])), rcond=None)[0]
     np.testing.assert_allclose(path.coefficients[0, :, 2], expected, atol=1e-9)
 
@@ -227,7 +258,9 @@ def test_each_series_is_read_with_its_own_weights_in_any_order():
 def test_the_spectrum_has_the_modulus_of_each_turning_mode_and_the_anchor_first():
     p = panel(seed=4)
     fitted = fit_linear(p, memory(p), ("a", "b"), pooled=False)
-    path = replace(fitted, memory=memory(p).leaning_on(3))
+    features = fitted.memory.n_features
+    alone = fitted.coefficients[:, :features]
+    path = replace(fitted, memory=memory(p).leaning_on(3), coefficients=alone)
     bank, own = path.memory.bank, path.spectrum(2).query("series == 'b'")
     assert bank.turning.any() and own.iloc[0].tolist() == ["b", 12, 60, 1.0]  # five seasons of 12
     z = path.coefficients[1, :, 1]
@@ -236,12 +269,18 @@ def test_the_spectrum_has_the_modulus_of_each_turning_mode_and_the_anchor_first(
     np.testing.assert_allclose(
         own["weight"].to_numpy()[1:][bank.frequency == 0], z[: (bank.frequency == 0).sum()]
     )
+    n_slots = 3
+    pulls = np.random.default_rng(0).normal(size=(2, n_slots - 1, H))
+    blended = memory(p).blending(3)
+    path = replace(fitted, memory=blended, coefficients=np.concatenate([alone, pulls], axis=1))
+    weights = path.spectrum(2).query("series == 'b'")["weight"][:n_slots]
+    np.testing.assert_allclose(weights, [1 - pulls[1, :, 1].sum(), *pulls[1, :, 1]])
 
 
 def test_leads_solved_in_batches_are_those_solved_at_once(monkeypatch):
     p = panel(seed=5)
     whole = fit_linear(p, memory(p), ("a", "b"), pooled=True)
-    monkeypatch.setattr("fracts.linear._LEADS_AT_ONCE", 3)
+    monkeypatch.setattr("fracts.linear_fit._LEADS_AT_ONCE", 3)
     batched = fit_linear(p, memory(p), ("a", "b"), pooled=True)
     np.testing.assert_allclose(batched.coefficients, whole.coefficients, atol=1e-12)
     np.testing.assert_allclose(batched.held_out, whole.held_out, atol=1e-12)
@@ -251,11 +290,16 @@ def test_leads_solved_in_batches_are_those_solved_at_once(monkeypatch):
 def test_series_solved_in_shares_are_those_solved_at_once(monkeypatch):
     p = panel(seed=6, n_series=3)
     whole = fit_linear(p, memory(p), ("a", "b", "c"), pooled=False)
-    monkeypatch.setattr("fracts.linear._SHARE_NUMBERS", 1)
+    monkeypatch.setattr("fracts.linear_fit.shares_of", each_apart)
     shared = fit_linear(p, memory(p), ("a", "b", "c"), pooled=False)
     assert whole.coefficients.shape[0] == 3 and shared.penalty == whole.penalty
     np.testing.assert_allclose(shared.coefficients, whole.coefficients, atol=1e-12)
     np.testing.assert_allclose(shared.errors, whole.errors, atol=1e-12)
+
+
+def each_apart(whole, _):
+    times, rows = whole.panel.times, zip(whole.panel.values, whole.weights, strict=True)
+    return [Share(Panel(values[None], times), np.array([weight])) for values, weight in rows]
 
 
 def test_blocks_of_rows_do_not_show(monkeypatch):
@@ -269,9 +313,27 @@ def test_blocks_of_rows_do_not_show(monkeypatch):
 
 
 def test_coefficients_are_pooled_where_one_series_is_too_short_for_its_own():
-    p = panel(rows=300)
+    p = unlike(300)
     features = memory(p).bank.feature_tau.size
-    short = Panel(p.values[:, : 4 * features], p.times[: 4 * features])
-    uneven = Panel(np.where([[True], [False]] & (p.times > 20), nan, p.values), p.times)
+    short = Panel(p.values[:, : 2 * features - 1], p.times[: 2 * features - 1])
+    uneven = Panel(np.where([[True], [False]] & (p.times > 10), nan, p.values), p.times)
     assert not is_pooled("auto", p, memory(p)) and is_pooled("auto", uneven, memory(p))
     assert is_pooled("auto", short, memory(p)) and not is_pooled(False, short, memory(p))
+
+
+def unlike(rows):
+    """A series that goes on as it was and one that turns back at every step."""
+    draws = np.random.default_rng(0).normal(size=(2, rows))
+    values = np.zeros((2, rows))
+    for t in range(1, rows):
+        values[:, t] = [0.95, -0.9] * values[:, t - 1] + draws[:, t]
+    return Panel(values, np.arange(float(rows)))
+
+
+def test_held_out_time_tells_whether_series_share_coefficients(monkeypatch):
+    apart, alike_ones = unlike(300), panel(seed=3, rows=300, n_series=6)
+    assert not is_pooled("auto", apart, memory(apart))
+    same_law = Panel(np.random.default_rng(1).normal(size=(6, 300)).cumsum(1), alike_ones.times)
+    assert is_pooled("auto", same_law, memory(same_law))
+    monkeypatch.setattr("fracts.linear_fit._MOST_NUMBERS", 100)
+    assert is_pooled("auto", apart, memory(apart))

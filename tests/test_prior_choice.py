@@ -25,17 +25,17 @@ def test_a_given_penalty_and_anchor_are_taken_and_the_rest_is_chosen(make):
     assert model._path.penalty.strength == 37.0
     assert [anchor.season_length for anchor in model._path.memory.anchors] == [1]
     assert make(anchor="centre").fit(y)._path.memory.anchors == (None,)
-    (season,) = make(anchor="season").fit(y)._path.memory.anchors
-    assert season.season_length == 7
+    seasons = make(anchor="season").fit(y)._path.memory.anchors
+    assert [season.season_length for season in seasons] == [7, 7]
 
 
 @models
-def test_what_was_chosen_gives_the_same_forecast_when_given(make):
+def test_where_coefficients_are_learned_on_what_was_chosen_gives_the_same_forecast_when_given(make):
     y = noisy_week()
-    chosen = make().fit(y)
-    anchor = chosen._path.memory.anchors[0]
-    kind = "centre" if anchor is None else "last" if anchor.season_length == 1 else "season"
-    given = make(penalty=chosen._path.penalty.strength, anchor=kind).fit(y)
+    chosen = make(forgetting=1.0).fit(y)
+    (anchor,) = chosen._path.memory.anchors
+    kind = "centre" if anchor is None else "last"
+    given = make(forgetting=1.0, penalty=chosen._path.penalty.strength, anchor=kind).fit(y)
     np.testing.assert_array_equal(given.forecast(level=90), chosen.forecast(level=90))
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fracts import FracForecaster, FracRidge, Naive
 from fracts.folds import rows_unfit, standard_targets
-from fracts.linear import fit_linear
+from fracts.linear_fit import fit_linear
 from fracts.recall import linear_memory
 from fracts.recursive import Recursion
 from fracts.regression import Penalty
@@ -37,7 +37,7 @@ def panel(seed=0, n_series=1, holes=0.1, gaps=False, rows=220):
 
 def path_of(history, pooled=True, n_modes=6, longest=1000.0):
     memory = linear_memory(history, HORIZON, n_modes, (1.0, longest), (7,))
-    return fit_linear(history, memory, tuple(range(len(history.values))), pooled=pooled)
+    return fit_linear(history, memory, tuple(range(len(history.values))), pooled=pooled, averaged=False)
 
 
 def written_out(path, whole, n_history, forgetting, group=None, penalty=None):
@@ -48,7 +48,8 @@ def written_out(path, whole, n_history, forgetting, group=None, penalty=None):
     ahead = np.concatenate([w.ahead[0] for w in walks], axis=1)
     centre, scale = (np.concatenate([getattr(w, k) for w in walks], axis=1) for k in ("centre", "scale"))
     usable = ~np.isnan(whole.values)
-    usable &= np.arange(whole.times.size) >= rows_unfit(whole.values[:, :n_history])[:, None]
+    begin = rows_unfit(whole.part(0, n_history), path.memory.longest_season)
+    usable &= np.arange(whole.times.size) >= begin[:, None]
     penalty = path.memory.penalty(path.penalty) if penalty is None else penalty
     out = np.empty((penalty.size, HORIZON))
     for lead in range(1, HORIZON + 1):
@@ -62,7 +63,8 @@ def written_out(path, whole, n_history, forgetting, group=None, penalty=None):
                 target = (whole.values[series, near[0]] - centre[series, origin]) / scale[series, origin]
                 target = np.clip(target, -10, 10) - np.clip(anchors[series, origin, lead - 1], -10, 10)
                 told = np.append(features[series, origin], ahead[series, origin, lead - 1])
-                lessons.append((near[0], told, target))
+                root = np.sqrt(path.weights[series])
+                lessons.append((near[0], root * told, root * target))
         rows = np.array([row for row, _, _ in lessons])
         later = np.unique(rows[rows >= n_history])
         younger = np.array([(later > max(row, n_history - 1)).sum() for row in rows])
@@ -110,7 +112,7 @@ def test_covariates_known_in_advance_are_learned_on_as_well():
     whole = Panel(moved, whole.times, draws)
     history, later = whole.part(0, HISTORY), whole.part(HISTORY, 10_000)
     memory = linear_memory(history, HORIZON, 6, (1.0, 1000.0), (7,), n_known=1)
-    path = fit_linear(history, memory, (0,), pooled=True)
+    path = fit_linear(history, memory, (0,), pooled=True, averaged=False)
     recursion, state = Recursion.begin(path, history, 0.99), path.advance(path.empty([0]), history)
     expected = written_out(path, whole, HISTORY, 0.99)
     for start in range(0, later.times.size, 30):  # in pieces: an origin waits for its covariates too
@@ -118,7 +120,7 @@ def test_covariates_known_in_advance_are_learned_on_as_well():
         recursion, state = recursion.after(path, state, piece), path.advance(state, piece)
     found = recursion.relearned(path).coefficients[0]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * np.abs(expected).max())
-    assert np.abs(found[-1]).min() > 0.5  # 2 in units of the spread of the series
+    assert np.abs(found[memory.n_features]).min() > 0.5  # 2 in units of the spread of the series
 
 
 def test_series_that_end_at_different_stamps_do_not_learn_on(two_series):
@@ -201,7 +203,7 @@ def test_the_penalty_is_never_forgotten():
     state = path.advance(path.empty([0]), history)
     found = Recursion.begin(path, history, 0.5).after(path, state, later).relearned(path).coefficients
     assert np.abs(found).max() < 10 * np.abs(path.coefficients).max()
-    path = replace(path, penalty=Penalty(0.5, 0.0, 1e9))
+    path = replace(path, penalty=Penalty(0.5, 0.0, 1e9, blend=1e9))
     assert np.abs(Recursion.begin(path, history, 0.5).relearned(path).coefficients).max() < 1e-5
 
 

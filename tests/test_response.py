@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from fracts import FracForecaster, FracRidge
 from fracts.anchor import SeasonSlots
+from fracts.averaging import Mixture
 from fracts.datasets import arfima_predictor, make_arfima
 from fracts.heads import PARTS
 from fracts.memory import local_whittle
@@ -48,12 +49,19 @@ def test_the_kernel_is_the_derivative_of_the_forecast_at_short_and_at_long_lags(
         assert weight(model, lag, lead) == pytest.approx(derivative(model, y, lag, lead), rel=1e-6, abs=1e-12)
 
 
+@pytest.mark.parametrize("blended", [False, True], ids=["alone", "blended"])
 @pytest.mark.parametrize("anchor", [None, SeasonSlots(1), SeasonSlots(7), SeasonSlots(7, 5.0)], ids=str)
-def test_the_kernel_is_the_derivative_of_the_forecast_whatever_the_anchor(monkeypatch, anchor):
+def test_the_kernel_is_the_derivative_of_the_forecast_whatever_the_anchor(monkeypatch, anchor, blended):
     def leaning(memory, *rest):
-        return memory.anchors.index(anchor), Penalty(0.5, 0.0, 1.0)
+        at, penalty = memory.anchors.index(anchor), Penalty(0.5, 0.0, 1.0)
+        if not blended:
+            return Mixture.of_one(memory.leaning_on(at), penalty)
+        chosen = memory.blending(at)
+        weights = np.zeros((1, 2 * (1 + chosen.n_ahead), chosen.horizon))
+        weights[:, 1] = 1.0
+        return Mixture(chosen, [penalty], weights)
 
-    monkeypatch.setattr("fracts.linear.choose", leaning)
+    monkeypatch.setattr("fracts.linear_fit._mixture", leaning)
     y = weekly()
     model = FracRidge(9, season_lengths=7).fit(y)
     for lead in (1, 7, 9):
@@ -147,7 +155,7 @@ def test_the_exponent_of_shared_weights_counts_the_values_of_all_series():
     y = make_arfima(500, 0.3, n_series=4, random_state=0)
     model = FracRidge(1, season_lengths=(), pooled=True).fit(y)
     kernel = model.memory_kernel(range(1, 500))["weight"].to_numpy()
-    assert model.memory_exponent() == nearest_exponent(kernel, 2000)
+    np.testing.assert_allclose(model.memory_exponent(), nearest_exponent(kernel, 2000), rtol=1e-9)
 
 
 @pytest.mark.parametrize("d", [-0.3, 0.1, 0.4, 0.9])

@@ -20,7 +20,7 @@ from scipy.optimize import nnls
 from fracts.base import Forecaster
 from fracts.baselines.machines import Inner, origin_of
 from fracts.checks import FitWarning
-from fracts.cuts import Cuts
+from fracts.cuts import common_ends
 from fracts.passes import walked
 from fracts.scores import naive_scale
 from fracts.series import Panel
@@ -72,7 +72,7 @@ def _held_out_errors(
     models: Sequence[Forecaster], panel: Panel, clock: Clock, ids: Sequence[Any], horizon: int
 ) -> Array:
     """(forecasts, models): truth minus median, in units of the step of each series, over all leads."""
-    stop = int(np.searchsorted(panel.times, Cuts.of(panel, n_groups=1).ends[0, -1], side="right"))
+    stop = int(np.searchsorted(panel.times, common_ends(panel)[-1], side="right"))
     learned, later = panel.part(0, stop), panel.part(stop, panel.times.size)
     scale = np.array([naive_scale(row) for row in learned.values])
     series = np.flatnonzero((scale > 0) & ~np.isnan(later.values).all(1))

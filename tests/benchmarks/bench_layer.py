@@ -36,7 +36,7 @@ from fracts.kernels.scan_chunked import scan_chunked
 from fracts.mixer import FracMixer, Tokens
 from fracts.network import FracNetwork
 from fracts.training import train
-from fracts.windows import BATCHES_AN_EPOCH, RandomWindows, Rest
+from fracts.windows import RandomWindows, Rest
 
 DEVICE = "cuda" if CUDA else "cpu"
 WIDTH, HEADS, MODES, TIMESCALES = (1024, 16, 16, (1.0, 131072.0)) if CUDA else (64, 2, 16, (1.0, 131072.0))
@@ -246,7 +246,9 @@ def fitted_us(first_epochs: int, epochs: int) -> float:
     rest = (0.5 * u[..., None] + draws.standard_normal((*u.shape, HORIZON))).astype(np.float32)
     beyond = np.full((1, LENGTH, HORIZON), LENGTH)
     group, nothing = np.zeros(len(u), np.int64), np.zeros((len(u), LENGTH + 1, 0), np.float32)
-    seen = Rest(u, np.arange(LENGTH + HORIZON + 1.0), group, rest, nothing, 0, beyond)
+    seen = Rest(
+        u, np.arange(LENGTH + HORIZON + 1.0), group, rest, nothing, 0, beyond, np.ones(len(u), np.float32)
+    )
     taken = []
     for limit in (1, first_epochs, epochs):  # the very first compiles, the first of each captures
         network = Training().network
@@ -265,7 +267,7 @@ def fitted_us(first_epochs: int, epochs: int) -> float:
         )
         taken.append((time.perf_counter() - start, history[-1].epoch))
     _, (first, few), (whole, many) = taken
-    return 1e6 * (whole - first) / (BATCHES_AN_EPOCH * (many - few))
+    return 1e6 * (whole - first) / (batches.n_batches * (many - few))
 
 
 def bench_training(compiled: bool) -> list[dict]:

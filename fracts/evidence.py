@@ -1,0 +1,164 @@
+"""What held-out time says of candidates: penalties, each with every anchor.
+
+One idea: a log likelihood in which every fold of every series has a noise of its own, so that neither a wild
+value nor a loud series rules; and of what the series say the ends are cut off, so that no odd one among them
+turns the choice.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fracts.cuts import FOLDS
+from fracts.folds import CHOOSING_LEADS, FoldMoments, Share
+from fracts.recall import LinearMemory
+from fracts.regression import Moments, Penalty
+from fracts.scaling import Array
+from fracts.shares import tried
+
+PENALTIES = [Penalty(*p) for p in product((0.5, 0.75), (0.0, 0.25), (0.1, 1.0, 10.0, 100.0, 1e3, 1e4))]
+COVARIATE_STRENGTHS = (1.0, 100.0, 1e4, 1e6)
+MIN_HELD_OUT = 20  # held-out forecasts of a lead worth choosing by
+_CUT_OFF = 0.2  # of what series say, at either end
+_OWN_GAIN = 0.02  # of the log squared error, to give each series coefficients of its own
+_ROUNDING = 1e-13  # of a sum of squares: an error below it is none
+
+
+def choosing_leads(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A few leads, from 0, of those of enough held-out targets `counts` (horizon,), denser the nearer."""
+    enough = np.flatnonzero(counts >= MIN_HELD_OUT)
+    if not enough.size:
+        return enough
+    spread: NDArray[np.int64] = np.geomspace(1, enough.size, CHOOSING_LEADS).round().astype(np.int64)
+    return np.asarray(enough[np.unique(spread) - 1])
+
+
+def log_errors(
+    memory: LinearMemory,
+    share: Share,
+    leads: NDArray[np.int64],
+    pooled: bool,
+    penalties: Sequence[Penalty],
+) -> Array:
+    """Log squared error (penalties, answers, leads) of a held-out target, up to a constant at each lead.
+
+    Answers are those of `Moments.solve` for the anchors of the memory.
+    """
+    n_series = len(share.weights)
+    n_groups = tried(memory, n_series) if pooled else n_series
+    moments = FoldMoments.of(memory, share, leads, n_groups, pooled=pooled)
+    said, counts = _said(memory, moments, n_groups, pooled, penalties)
+    return trimmed(_around_the_usual(said), counts)
+
+
+def choose(
+    memory: LinearMemory,
+    share: Share,
+    leads: NDArray[np.int64],
+    pooled: bool,
+    penalties: Sequence[Penalty] = PENALTIES,
+) -> tuple[int, Penalty]:
+    """Anchor and penalty, one of `penalties`, of the least log error, mean over `leads`."""
+    # What is known ahead is left to the second round: each of its numbers costs as much as all the leads.
+    anchor, penalty = _best(memory.of_the_past(), share, leads, pooled, penalties)
+    if memory.covariates.n_columns:
+        strengths = [penalty._replace(covariates=strength) for strength in COVARIATE_STRENGTHS]
+        anchor, penalty = _best(memory, share, leads, pooled, strengths)
+    return anchor, penalty
+
+
+def shared_is_better(memory: LinearMemory, share: Share, leads: NDArray[np.int64]) -> bool:
+    """Whether coefficients that all series of `share` learn together do as well as own ones, or nearly.
+
+    Both are tried on the same origins, at the best penalty and anchor of each.
+    """
+    n_series, some = len(share.weights), PENALTIES[::2]  # neighbours say about the same
+    moments = FoldMoments.of(memory, share, leads, n_series, pooled=True)
+    shared, _ = _said(memory, moments, n_series, True, some)
+    own, counts = _said(memory, moments, n_series, False, some)
+    gain = _of_the_best(own, counts) - _of_the_best(shared, counts)
+    return bool(trimmed(gain, counts).mean() > -_OWN_GAIN)
+
+
+def _best(
+    memory: LinearMemory,
+    share: Share,
+    leads: NDArray[np.int64],
+    pooled: bool,
+    penalties: Sequence[Penalty],
+) -> tuple[int, Penalty]:
+    """`choose`, of these `penalties`."""
+    error = log_errors(memory, share, leads, pooled, penalties).mean(-1)
+    penalty, anchor = np.unravel_index(int(error.argmin()), error.shape)
+    return int(anchor), penalties[int(penalty)]
+
+
+def _of_the_best(said: Array, counts: Array) -> Array:
+    """What each group says of the penalty and anchor best for all: (groups, leads)."""
+    error = trimmed(_around_the_usual(said), counts).mean(-1)
+    penalty, anchor = np.unravel_index(int(error.argmin()), error.shape)
+    return np.asarray(said[:, penalty, anchor])
+
+
+def _said(
+    memory: LinearMemory,
+    moments: FoldMoments,
+    n_groups: int,
+    pooled: bool,
+    penalties: Sequence[Penalty],
+) -> tuple[Array, Array]:
+    """Log squared errors (groups, penalties, answers, leads), mean over folds, and the held-out targets
+    (groups, leads) behind them."""
+    sums, counts = [], []
+    for fold in range(1, len(FOLDS) + 1):
+        present = [moments.inside(fold, group) for group in range(n_groups)]
+        count = np.array([part.count for part in present])
+        taught = _taught(memory, moments, fold, n_groups, pooled, penalties)
+        errors = [_errors(part, learned) for part, learned in zip(present, taught, strict=True)]
+        sums.append(count[:, None, None] * np.log(errors))
+        counts.append(count)
+    total = np.sum(counts, axis=0)
+    return np.sum(sums, axis=0) / np.maximum(total, 1)[:, None, None], total
+
+
+def _taught(
+    memory: LinearMemory,
+    moments: FoldMoments,
+    fold: int,
+    n_groups: int,
+    pooled: bool,
+    penalties: Sequence[Penalty],
+) -> Iterator[Array]:
+    """Coefficients (penalties, answers, features + ahead, leads) of each group, learned before `fold`."""
+    past = [moments.before(fold, group) for group in range(n_groups)]
+    lessons = [past[0].plus(past[1:])] if pooled else past
+    for lesson in lessons:
+        learned = np.array([lesson.solve(memory.penalty(penalty), memory.leanings) for penalty in penalties])
+        yield from [learned] * (n_groups if pooled else 1)
+
+
+def _errors(present: Moments, learned: Array) -> Array:
+    """Summed squared errors (penalties, answers, leads) on `present` of what was learned, none of them 0."""
+    floor = _ROUNDING * present.square.max(0) + np.finfo(float).tiny
+    errors = np.array([present.squared_error(coefficients) for coefficients in learned])
+    return np.asarray(np.maximum(errors, floor), dtype=np.float64)
+
+
+def _around_the_usual(said: Array) -> Array:
+    """What groups say of each candidate, less what they say of the one in the middle."""
+    return np.asarray(said - np.median(said, axis=(1, 2), keepdims=True))
+
+
+def trimmed(said: Array, counts: Array) -> Array:
+    """Mean (..., leads) of what groups say (groups, ..., leads), the ends cut off; they count by `counts`
+    (groups, leads)."""
+    weights = np.broadcast_to(counts.reshape(len(counts), *[1] * (said.ndim - 2), -1), said.shape)
+    order = said.argsort(axis=0)
+    said, weights = (np.take_along_axis(each, order, 0) for each in (said, weights))
+    reached = weights.cumsum(0)
+    whole = reached[-1]
+    low, high = _CUT_OFF * whole, (1 - _CUT_OFF) * whole
+    kept = np.clip(np.minimum(reached, high) - np.maximum(reached - weights, low), 0.0, None)
+    return np.asarray((kept * said).sum(0) / np.maximum(kept.sum(0), np.finfo(float).tiny))

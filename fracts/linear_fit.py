@@ -1,0 +1,200 @@
+"""Learning a linear path: what is averaged, solved on all origins, and how far off held-out forecasts are.
+
+Penalties and anchors are weighed by rolling origins in time; the errors of those held-out forecasts give the
+quantiles.
+"""
+
+import warnings
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from threadpoolctl import threadpool_limits
+
+from fracts.averaging import Mixture, mixed
+from fracts.checks import FitWarning
+from fracts.cuts import FOLDS
+from fracts.evidence import (
+    COVARIATE_STRENGTHS,
+    MIN_HELD_OUT,
+    PENALTIES,
+    choose,
+    choosing_leads,
+    shared_is_better,
+)
+from fracts.folds import FoldMoments, Share, group_of_each, groups_of, held_out_counts, origins
+from fracts.forecasts import QUANTILES
+from fracts.linear import LinearPath
+from fracts.recall import LinearMemory
+from fracts.regression import Penalty
+from fracts.scaling import Array
+from fracts.series import Panel
+from fracts.shares import noise_weights, sample_of, shares_of
+
+UNTRIED = 0, Penalty(0.5, 0.0, 10.0)  # anchor and penalty where no held-out forecast tells
+_ROWS_A_FEATURE = 4  # observations of every series for each coefficient, to try its own
+_MOST_NUMBERS = 2**26  # in coefficients of their own
+_MOST_PENALTIES, _SOLVED = 8, 2**13  # in an average; in those of all series and leads
+_LEADS_AT_ONCE = 32  # solved where each has a matrix of its own: of holes, of covariates
+_TIED_NUMBERS = 2**21  # of leads that share a matrix and are solved at once
+
+
+def is_pooled(pooled: str | bool, panel: Panel, memory: LinearMemory) -> bool:
+    """Whether all series share coefficients: as asked, or ("auto") as held-out time has it.
+
+    They do where one is too short for its own, or where there are too many to keep.
+    """
+    if isinstance(pooled, bool):
+        return pooled or len(panel.values) == 1
+    shortest = int((~np.isnan(panel.values)).sum(1).min())
+    size = memory.n_features + memory.covariates.n_known
+    if len(panel.values) == 1 or shortest < _ROWS_A_FEATURE * size:
+        return True
+    if len(panel.values) * size * memory.horizon * (1 + len(FOLDS)) > _MOST_NUMBERS:
+        return True
+    counts, _ = held_out_counts(memory, panel, pooled=True)
+    leads = choosing_leads(counts)
+    if not leads.size:
+        return True
+    with threadpool_limits(1, user_api="blas"):
+        whole = Share(panel, noise_weights(memory, panel, leads))
+        return shared_is_better(memory.of_the_past().blending(), sample_of(whole, memory), leads)
+
+
+def fit_linear(
+    panel: Panel,
+    memory: LinearMemory,
+    ids: Sequence[Any],
+    *,
+    pooled: bool,
+    strength: float | None = None,
+    averaged: bool = True,
+) -> LinearPath:
+    """Weigh penalties and anchors by rolling origins, solve on all origins, keep the held-out errors.
+
+    strength: of the penalty, None to weigh several.  averaged: False for the best penalty and anchor alone.
+    Warns (FitWarning) where the history is too short for a single held-out forecast.
+    """
+    values = (~np.isnan(panel.values)).sum(1)
+    counts, holes = held_out_counts(memory, panel, pooled=pooled)
+    if not counts.any() and _moves(panel):
+        warnings.warn(
+            f"the longest history, of {values.max()} rows, holds no forecast of {memory.horizon} steps to "
+            "try a penalty on, so one was assumed, and a normal law for the intervals. Give a longer history "
+            "or a shorter horizon.",
+            FitWarning,
+            stacklevel=5,  # the line that called `fit`
+        )
+    # A second thread gains nothing on matrices of this size, and waits long where the cores are busy.
+    with threadpool_limits(1, user_api="blas"):
+        tried = choosing_leads(counts)
+        whole = Share(panel, noise_weights(memory, panel, tried))
+        shares = [whole] if pooled else shares_of(whole, memory)
+        if tried.size:
+            looked_at = whole if pooled else sample_of(whole, memory)
+            penalties = _of_strength(PENALTIES, strength)
+            n_groups = 1 if pooled else len(panel.values)
+            mixture = _mixture(memory, looked_at, tried, counts, n_groups, penalties, averaged)
+        else:
+            anchor, (penalty,) = UNTRIED[0], _of_strength([UNTRIED[1]], strength)
+            mixture = Mixture.of_one(memory.leaning_on(anchor), penalty)
+        leads = np.arange(memory.horizon)
+        at_once = _leads_at_once(mixture.memory, max(len(share.weights) for share in shares), holes)
+        batches = np.array_split(leads, -(-leads.size // at_once))
+        solved = [_solve(mixture, share, batches, pooled) for share in shares]
+        coefficients, held_out, errors = (np.concatenate(parts) for parts in zip(*solved, strict=True))
+    seen = values.sum(keepdims=True) if pooled else values
+    weights = whole.weights
+    return LinearPath(mixture.memory, coefficients, held_out, errors, mixture.best, tuple(ids), seen, weights)
+
+
+def _mixture(
+    memory: LinearMemory,
+    share: Share,
+    leads: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    n_groups: int,
+    penalties: Sequence[Penalty],
+    averaged: bool,
+) -> Mixture:
+    """What the path is to be the average of; beside covariates one anchor, which saw them."""
+    pooled = n_groups == 1
+    if not averaged:
+        anchor, penalty = choose(memory, share, leads, pooled, penalties)
+        return Mixture.of_one(memory.leaning_on(anchor), penalty)
+    if memory.covariates.n_columns:
+        anchor, _ = choose(memory, share, leads, pooled, penalties)
+        memory = memory.leaning_on(anchor)
+        penalties = [p._replace(covariates=c) for p, c in product(penalties, COVARIATE_STRENGTHS)]
+    if not memory.bank.frequencies.size:
+        penalties = list(dict.fromkeys(p._replace(seasonal_decay=0.0) for p in penalties))
+    most = int(np.clip(_SOLVED // (n_groups * memory.horizon), 2, _MOST_PENALTIES))
+    return mixed(memory.blending(), share, leads, counts, pooled, penalties, most)
+
+
+def _leads_at_once(memory: LinearMemory, n_series: int, holes: bool) -> int:
+    """Leads to solve in one pass: many where they share matrices, few where each has its own."""
+    if holes or memory.covariates.n_known:
+        return _LEADS_AT_ONCE
+    tied = n_series * memory.n_features * max(memory.n_ahead, 1)
+    return max(_LEADS_AT_ONCE, _TIED_NUMBERS // tied)
+
+
+def _of_strength(penalties: Sequence[Penalty], strength: float | None) -> list[Penalty]:
+    """The `penalties` with another `strength`, or as they are for None."""
+    if strength is None:
+        return list(penalties)
+    return list(dict.fromkeys(penalty._replace(strength=strength) for penalty in penalties))
+
+
+def _moves(panel: Panel) -> bool:
+    return bool((np.nanmax(panel.values, axis=1) > np.nanmin(panel.values, axis=1)).any())
+
+
+def _solve(
+    mixture: Mixture, share: Share, batches: Sequence[NDArray[np.int64]], pooled: bool
+) -> tuple[Array, Array, Array]:
+    """Coefficients, held-out coefficients and quantiles of the errors, as a `LinearPath` has them."""
+    n_groups = 1 if pooled else len(share.weights)
+    folds, groups = range(1, len(FOLDS) + 1), range(n_groups)
+    final, tried = [], []
+    for leads in batches:
+        moments = FoldMoments.of(mixture.memory, share, leads, n_groups, pooled=pooled)
+        final.append([mixture.solve(moments.whole(g), leads) for g in groups])
+        tried.append([[mixture.solve(moments.before(f, g), leads) for f in folds] for g in groups])
+    held_out = np.concatenate(tried, axis=-1)
+    errors = _held_out_errors(mixture.memory, share.panel, held_out)
+    return np.concatenate(final, axis=-1), held_out, np.stack([_error_quantiles(e) for e in errors])
+
+
+def _held_out_errors(memory: LinearMemory, panel: Panel, held_out: Array) -> list[Array]:
+    """Errors of the held-out forecasts of each group: (origins, horizon), NaN where unknown."""
+    errors: list[list[Array]] = [[np.empty((0, memory.horizon))] for _ in held_out]
+    group = group_of_each(len(panel.values), len(held_out))
+    for part in origins(memory, panel, np.arange(memory.horizon), pooled=len(held_out) == 1):
+        if part.fold == 0:
+            continue
+        for one, series in groups_of(part, group):
+            learned, n = held_out[one, part.fold - 1], part.features.shape[-1]
+            error = part.targets[0, series] - part.features[series] @ learned[:n]
+            error -= (part.ahead[0, series] * learned[n:].T).sum(-1)
+            errors[one].append(error.reshape(-1, memory.horizon))
+    return [np.concatenate(found) for found in errors]
+
+
+def _error_quantiles(errors: Array) -> Array:
+    """Quantiles of `errors` (origins, horizon) at each lead: (horizon, quantiles).
+
+    A lead with too few errors takes those of the lead before it, the first one a normal law of the series'
+    own spread.
+    """
+    quantiles, last = [], ndtri(QUANTILES)
+    for lead in errors.T:
+        seen = lead[~np.isnan(lead)]
+        if seen.size >= MIN_HELD_OUT:
+            last = np.quantile(seen, QUANTILES, method="median_unbiased")
+        quantiles.append(last)
+    return np.array(quantiles)

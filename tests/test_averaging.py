@@ -1,0 +1,85 @@
+"""A linear path is an average of candidates, at every lead by what they are worth there."""
+
+import numpy as np
+import pytest
+
+from fracts.averaging import Mixture, mixed
+from fracts.evidence import PENALTIES
+from fracts.folds import FoldMoments, Share, held_out_counts
+from fracts.linear_fit import fit_linear
+from fracts.recall import linear_memory
+from fracts.regression import Penalty
+from fracts.series import Panel
+
+H = 7
+
+
+def walk_with_a_week(rows=420, seed=0):
+    """What moves like a walk within a season: the last value is near now, the season later on."""
+    rng = np.random.default_rng(seed)
+    noise = np.zeros(rows)
+    for t in range(1, rows):
+        noise[t] = 0.8 * noise[t - 1] + rng.normal()
+    return Panel((4 * np.sin(2 * np.pi * np.arange(rows) / 7) + noise)[None], np.arange(float(rows)))
+
+
+def averaged(panel, penalties=PENALTIES, most=8):
+    memory = linear_memory(panel, H, 8, (1.0, 512.0), (7,))
+    counts, _ = held_out_counts(memory, panel, pooled=True)
+    share = Share(panel, np.ones(1))
+    return mixed(memory.blending(), share, np.array([0, 2, 6]), counts, True, penalties, most)
+
+
+def test_weights_are_shares_at_every_lead():
+    mixture = averaged(walk_with_a_week())
+    assert (mixture.weights >= 0).all() and len(mixture.penalties) == 8
+    np.testing.assert_allclose(mixture.weights.sum((0, 1)), 1.0)
+
+
+def test_what_forecasts_worse_by_far_says_nothing():
+    hopeless = Penalty(0.5, 0.0, 1e12)._replace(blend=1e12)
+    mixture = averaged(walk_with_a_week(rows=1500), [PENALTIES[2], hopeless], most=2)
+    said = dict(zip(mixture.penalties, mixture.weights.sum(1), strict=True))
+    assert said[hopeless][0] < 0.01
+
+
+def test_coefficients_are_the_mean_of_those_of_the_candidates():
+    panel = walk_with_a_week()
+    mixture, leads = averaged(panel, most=3), np.arange(H)
+    moments = FoldMoments.of(mixture.memory, Share(panel, np.ones(1)), leads, 1, pooled=True).whole(0)
+    n_answers, size = mixture.weights.shape[1], mixture.memory.n_features + mixture.memory.n_ahead
+    expected = np.zeros((size, H))
+    for i, penalty in enumerate(mixture.penalties):
+        for answer in range(n_answers):
+            one = np.zeros((1, n_answers, H))
+            one[0, answer] = 1.0
+            found = Mixture(mixture.memory, [penalty], one).solve(moments, leads)
+            expected += mixture.weights[i, answer] * found
+    np.testing.assert_allclose(mixture.solve(moments, leads), expected, atol=1e-9)
+
+
+def test_an_answer_leans_on_one_anchor_alone():
+    """The last answers are ridges on what that anchor leaves over."""
+    panel = walk_with_a_week()
+    whole, penalty = linear_memory(panel, H, 8, (1.0, 512.0), (7,)), PENALTIES[3]
+    blended, leads, share = whole.blending(), np.arange(H), Share(panel, np.ones(1))
+    n_answers, n = 2 * (1 + blended.n_ahead), whole.n_features
+    alone = FoldMoments.of(whole, share, leads, 1, pooled=True).whole(0).solve(whole.penalty(penalty))
+    moments = FoldMoments.of(blended, share, leads, 1, pooled=True).whole(0)
+    for anchor in range(len(whole.anchors)):
+        weights = np.zeros((1, n_answers, H))
+        weights[0, n_answers // 2 + anchor] = 1.0
+        found = Mixture(blended, [penalty], weights).solve(moments, leads)
+        np.testing.assert_allclose(found[:n], alone[anchor], atol=1e-8)
+        np.testing.assert_array_equal(found[n:], np.eye(len(whole.anchors))[1:, [anchor] * H])
+
+
+@pytest.mark.parametrize("averages", [True, False], ids=["average", "best"])
+def test_a_path_forecasts_the_same_after_any_scaling(averages):
+    panel = walk_with_a_week()
+    larger = Panel(1000 * panel.values, panel.times)
+    paths = [
+        fit_linear(p, linear_memory(p, H, 8, (1.0, 512.0), (7,)), (0,), pooled=True, averaged=averages)
+        for p in (panel, larger)
+    ]
+    np.testing.assert_allclose(paths[1].coefficients, paths[0].coefficients, rtol=1e-6, atol=1e-9)

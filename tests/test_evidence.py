@@ -1,0 +1,66 @@
+"""What held-out time says of penalties and anchors: neither an odd series nor a wild value rules."""
+
+import numpy as np
+import pytest
+
+from fracts.evidence import choose, log_errors, trimmed
+from fracts.folds import Share
+from fracts.recall import linear_memory
+from fracts.regression import Penalty
+from fracts.series import Panel
+from fracts.shares import noise_weights
+
+H = 3
+LEADS = np.arange(H)
+WALKS = np.random.default_rng(1).normal(size=(7, 150)).cumsum(1)
+
+
+def memory(panel):
+    return linear_memory(panel, H, 8, (1.0, 512.0), ())
+
+
+def told(values):
+    panel = Panel(values, np.arange(float(values.shape[1])))
+    return memory(panel), Share(panel, noise_weights(memory(panel), panel, LEADS))
+
+
+def test_a_fifth_of_what_groups_say_is_cut_off_at_either_end():
+    said = np.array([100.0, 2.0, 4.0, 3.0, -50.0])[:, None]
+    assert trimmed(said, np.full((5, 1), 7.0)) == pytest.approx(3.0)
+
+
+def test_groups_count_by_their_held_out_targets():
+    said, counts = np.array([[1.0], [2.0], [30.0]]), np.array([[2.0], [2.0], [1.0]])
+    assert trimmed(said, counts) == pytest.approx(5 / 3)  # the 30 and half of the 1 are cut off
+    assert trimmed(said, 1000 * counts) == pytest.approx(5 / 3)
+
+
+def test_what_one_group_says_is_what_is_said():
+    said = np.random.default_rng(0).normal(size=(1, 4, 2, H))
+    np.testing.assert_allclose(trimmed(said, np.full((1, H), 5.0)), said[0])
+
+
+ODD = {
+    "a step of a million": np.where(np.arange(150) < 75, 1.0, 1e6),
+    "there and back": np.where(np.arange(150) % 2, 1.0, -1.0),
+    "no series at all": np.where(np.arange(150) == 75, 2.0, np.nan),
+}
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_an_odd_series_among_walks_turns_the_choice_of_no_anchor(odd):
+    without, beside = told(WALKS), told(np.vstack([WALKS, odd]))
+    for pooled in (True, False):
+        (expected, _), (found, _) = (choose(*each, LEADS, pooled) for each in (without, beside))
+        assert found == expected
+
+
+def test_a_wild_value_in_one_fold_leaves_the_others_their_say():
+    """By sums of squares it would outweigh them, and all penalties would look alike."""
+    draws, calm = np.random.default_rng(0).normal(size=300), np.zeros((1, 300))
+    for t in range(1, 300):
+        calm[0, t] = draws[t] - 0.9 * calm[0, t - 1]
+    wild = np.where(np.arange(300) == 250, 1e4, calm)
+    penalties = [Penalty(0.5, 0.0, strength) for strength in (1.0, 1e6)]
+    said, calmly = (np.ptp(log_errors(*told(y), LEADS, True, penalties)[:, 0], axis=0) for y in (wild, calm))
+    assert (said > calmly / 3).all()

@@ -2,8 +2,8 @@
 
 One idea: what counts is how far the medians are off in the units of the series, on forecasts by weights that
 had not seen them. So the linear path is fitted on both scales, in small, and both are asked the same. Each
-series says by what share the one is farther off than the other, and no odd one rules. In doubt the values stay
-as they are.
+series says by what share the one is farther off than the other, and no odd one rules. In doubt the values
+stay as they are.
 """
 
 import warnings

@@ -77,7 +77,7 @@ def test_pieces_single_steps_and_one_pass_agree(models):
     agree()
 
 
-@pytest.mark.parametrize("model", ["FracRidge", "FracForecaster"])
+@pytest.mark.parametrize("model", ["FracRidge", pytest.param("FracForecaster", marks=pytest.mark.slow)])
 def test_compiled_or_in_numpy_the_forecasts_are_the_same(model, two_series, random_weights, request):
     fitted = fitted_by(model, two_series, random_weights)
     compiled = stream(fitted, two_series)

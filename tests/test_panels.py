@@ -224,6 +224,7 @@ def test_a_panel_of_weeks_on_different_days_counts_weeks():
     assert steps == pd.Timedelta("7D") and model.freq_ is None
 
 
+@pytest.mark.slow
 def test_three_thousand_series_of_any_length_are_fitted_and_forecast():
     rng = np.random.default_rng(0)
     lengths, starts = rng.integers(2, 100, 3000), rng.integers(0, 40, 3000)

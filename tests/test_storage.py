@@ -266,6 +266,7 @@ print(cut_short, found.count(1.0), found.count(2.0), len(found))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_process_killed_while_saving_leaves_the_old_file_or_the_new_one(tmp_path):
     command = [sys.executable, "-c", SAVE_AND_KILL, str(tmp_path), "200"]

@@ -268,7 +268,7 @@ def test_the_weight_at_a_lag_does_not_hang_on_the_other_lags(random_weights):
     model = FracForecaster(1, max_epochs=1, random_state=0).fit(y)
     random_weights(model.network_, 0)
     alone, among = (model.memory_kernel(lags)["weight"] for lags in ([2], [1, 2, 150]))
-    assert alone[0] == among[1]
+    assert alone[0] == pytest.approx(among[1], rel=1e-12)  # sums over lags are rounded in another order
     model.network_.head.silence("shift")
     assert model.memory_kernel([2])["weight"][0] != alone[0]
 

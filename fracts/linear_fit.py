@@ -32,7 +32,7 @@ from fracts.recall import LinearMemory
 from fracts.regression import Penalty
 from fracts.scaling import Array
 from fracts.series import Panel
-from fracts.shares import noise_weights, sample_of, shares_of
+from fracts.shares import are_apart, noise_of, noise_weights, sample_of, shares_of
 
 UNTRIED = 0, Penalty(0.5, 0.0, 10.0)  # anchor and penalty where no held-out forecast tells
 _ROWS_A_FEATURE = 4  # observations of every series for each coefficient, to try its own
@@ -45,7 +45,8 @@ _TIED_NUMBERS = 2**21  # of leads that share a matrix and are solved at once
 def is_pooled(pooled: str | bool, panel: Panel, memory: LinearMemory) -> bool:
     """Whether all series share coefficients: as asked, or ("auto") as held-out time has it.
 
-    They do where one is too short for its own, or where there are too many to keep.
+    They do where one is too short for its own, or where there are too many to keep; else not where their
+    noise lies far apart, as those that share coefficients share intervals, in units of scale.
     """
     if isinstance(pooled, bool):
         return pooled or len(panel.values) == 1
@@ -60,7 +61,10 @@ def is_pooled(pooled: str | bool, panel: Panel, memory: LinearMemory) -> bool:
     if not leads.size:
         return True
     with threadpool_limits(1, user_api="blas"):
-        whole = Share(panel, noise_weights(memory, panel, leads))
+        noise = noise_of(memory, panel, leads)
+        if are_apart(noise):
+            return False
+        whole = Share(panel, noise_weights(noise))
         return shared_is_better(memory.of_the_past().blending(), sample_of(whole, memory), leads)
 
 
@@ -91,7 +95,7 @@ def fit_linear(
     # A second thread gains nothing on matrices of this size, and waits long where the cores are busy.
     with threadpool_limits(1, user_api="blas"):
         tried = choosing_leads(counts)
-        whole = Share(panel, noise_weights(memory, panel, tried))
+        whole = Share(panel, noise_weights(noise_of(memory, panel, tried)))
         shares = [whole] if pooled else shares_of(whole, memory)
         if tried.size:
             looked_at = whole if pooled else sample_of(whole, memory)

@@ -14,31 +14,49 @@ from fracts.scaling import Array
 from fracts.series import Panel
 
 TRIED = 64  # series, or groups of them, that have a say in what is chosen
+_UNHEARD = 0.2  # of the series, at either end, where noise is compared
+_FAR_APART = 10.0  # times the mean square
 _LOUDEST = 4.0  # times the weight of the usual series, at most
 _NUMBERS = 2**25  # in the matrices of the series solved at once
 
 
-def noise_weights(memory: LinearMemory, panel: Panel, leads: NDArray[np.int64]) -> Array:
-    """What an error of each series counts (series,): 1 over the mean square of what its best anchor leaves.
+def noise_of(memory: LinearMemory, panel: Panel, leads: NDArray[np.int64]) -> Array:
+    """Mean square of what the best anchor of each series leaves (series,), in units of its scale.
 
-    So a series that is hard to tell does not rule those that are not, one that hardly moves rules no other,
-    and a penalty is in units of the noise of each. The geometric mean of the weights is 1.
+    NaN where nothing is seen or left.
     """
     anchors, n_series = memory.of_the_past().of_anchors(), len(panel.values)
-    if n_series == 1:
-        return np.ones(1)
     square, count = np.zeros((len(anchors.anchors), n_series)), np.zeros(n_series)
     for part in origins(anchors, panel, leads, pooled=True):
         square[:, part.series] += np.nansum(part.targets**2, axis=(2, 3))
         count[part.series] += np.sum(~np.isnan(part.targets[0]), axis=(1, 2))
-    seen = (count > 0) & (square.min(0) > 0)
-    if not seen.any():
-        return np.ones(n_series)
-    noise = np.full(n_series, np.nan)
-    noise[seen] = square[:, seen].min(0) / count[seen]
+    least = square.min(0)
+    return np.where((count > 0) & (least > 0), least / np.maximum(count, 1), np.nan)
+
+
+def noise_weights(noise: Array) -> Array:
+    """What an error of each series counts (series,): 1 over its `noise` of `noise_of`.
+
+    So a series that is hard to tell does not rule those that are not, one that hardly moves rules no other,
+    and a penalty is in units of the noise of each. The geometric mean of the weights is 1.
+    """
+    if len(noise) == 1 or np.isnan(noise).all():
+        return np.ones(len(noise))
     usual = np.nanmedian(noise)
-    weights: Array = 1 / np.clip(np.where(seen, noise, usual), usual / _LOUDEST, None)
+    weights: Array = 1 / np.clip(np.nan_to_num(noise, nan=usual), usual / _LOUDEST, None)
     return np.asarray(weights / np.exp(np.log(weights).mean()))
+
+
+def are_apart(noise: Array) -> bool:
+    """Whether the `noise` of series differs so much that intervals they share would be wrong for many.
+
+    A fifth of the series at either end has no say.
+    """
+    order = np.sort(noise[~np.isnan(noise)])
+    if not order.size:
+        return False
+    cut = int(np.ceil(_UNHEARD * (order.size - 1)))
+    return bool(order[-1 - cut] > _FAR_APART * order[cut])
 
 
 def shares_of(whole: Share, memory: LinearMemory) -> list[Share]:

@@ -8,7 +8,7 @@ from fracts.folds import Share
 from fracts.recall import linear_memory
 from fracts.regression import Penalty
 from fracts.series import Panel
-from fracts.shares import noise_weights
+from fracts.shares import noise_of, noise_weights
 
 H = 3
 LEADS = np.arange(H)
@@ -21,7 +21,7 @@ def memory(panel):
 
 def told(values):
     panel = Panel(values, np.arange(float(values.shape[1])))
-    return memory(panel), Share(panel, noise_weights(memory(panel), panel, LEADS))
+    return memory(panel), Share(panel, noise_weights(noise_of(memory(panel), panel, LEADS)))
 
 
 def test_a_fifth_of_what_groups_say_is_cut_off_at_either_end():

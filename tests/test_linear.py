@@ -14,7 +14,7 @@ from fracts.forecasts import QUANTILES
 from fracts.linear_fit import fit_linear, is_pooled
 from fracts.recall import linear_memory
 from fracts.series import Panel
-from fracts.shares import noise_weights
+from fracts.shares import noise_of, noise_weights
 
 nan = np.nan
 H = 4
@@ -176,12 +176,14 @@ def test_a_series_counts_by_what_its_best_anchor_leaves():
     p = panel(seed=1, rows=400, n_series=3, missing=0)
     noisy = np.random.default_rng(0).normal(size=400)
     p.values[2] = p.values[1] + 5 * noisy
-    weights = noise_weights(memory(p), p, np.arange(H))
+    weights = noise_weights(noise_of(memory(p), p, np.arange(H)))
     assert np.log(weights).mean() == pytest.approx(0.0) and weights[2] < 0.5 * weights[:2].min()
     scaled = Panel(p.values * [[1.0], [1e3], [1.0]], p.times)
-    np.testing.assert_allclose(noise_weights(memory(scaled), scaled, np.arange(H)), weights, rtol=1e-6)
+    np.testing.assert_allclose(
+        noise_weights(noise_of(memory(scaled), scaled, np.arange(H))), weights, rtol=1e-6
+    )
     still = Panel(np.vstack([p.values, np.ones(400)]), p.times)
-    assert np.isfinite(noise_weights(memory(still), still, np.arange(H))).all()
+    assert np.isfinite(noise_weights(noise_of(memory(still), still, np.arange(H)))).all()
 
 
 def rows(parts):

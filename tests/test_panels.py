@@ -244,3 +244,13 @@ def test_a_network_trains_on_a_ragged_panel():
     model = FracForecaster(2, width=8, n_layers=1, n_heads=2, window=32, max_epochs=2, random_state=0).fit(y)
     assert len(model.history_) > 1 and np.isfinite([row[1:] for row in model.history_[1:]]).all()
     assert np.isfinite(model.forecast(level=90)).all()
+
+
+def test_series_whose_noise_lies_far_apart_in_units_of_scale_have_intervals_of_their_own():
+    """Lines and levels with the same noise: shared intervals would be as wide as the lines are high."""
+    draws, t = np.random.default_rng(0), np.arange(400.0)
+    lines = [0.5 * t + draws.normal(size=400) for _ in range(3)]
+    levels = [50 + draws.normal(size=400) for _ in range(3)]
+    forecast = FracRidge(3, season_lengths=()).fit(np.stack(lines + levels, 1)).forecast(level=90)
+    width = forecast[0, :, 2] - forecast[0, :, 1]
+    assert (width > 2).all() and (width < 12).all()

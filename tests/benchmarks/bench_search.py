@@ -2,7 +2,8 @@
 
     FRACTS_DATA=folder python tests/benchmarks/bench_search.py [--data ETTh1] [--trials 30] [--ridge]
         [--who TPE,AutoNHITS] [--workers 1] [--seconds 300] [--studies folder] [--device cuda] [--out folder]
-    python tests/benchmarks/bench_search.py --cuts [--rows 1048576] [--trials 20]
+    python tests/benchmarks/bench_search.py --cuts [--rows 1048576] [--trials 20] [--modes 6]
+        [--workers 1] [--out folder]
 
 The first compares, on a sample of 100 series of M4 Hourly, ETTh1 at 96 hours, the log realised variance of
 the S&P 500 (22 days) and the log flow of the Saugeen (30 days), `FracForecaster` as it stands, after 30
@@ -102,7 +103,7 @@ def tested(model, table, first, step):
     return float(scores.loc["it", "mase"]), time.perf_counter() - begin
 
 
-def worker(number, seed, model, history, step, who, n_trials, seconds, journal):
+def worker(number, settings, model, history, n_trials, seconds, journal):
     """Table of the trials of a study, once it has `n_trials` or `seconds` are over."""
     warnings.simplefilter("ignore", FitWarning)
     search = FracSearch(
@@ -110,24 +111,31 @@ def worker(number, seed, model, history, step, who, n_trials, seconds, journal):
         n_trials=n_trials,
         timeout=seconds or None,
         storage=journal,
-        step=step,
-        sampler=optuna.samplers.RandomSampler(seed=seed) if who == "random" else None,
         refit=False,
         random_state=0,
         callback=lambda study, trial: len(study.get_trials(deepcopy=False)) >= n_trials,
         verbose=1 if number == 0 else 0,
+        **settings,
     )
     return search.fit(history).cv_results_
+
+
+def fullest(tables):
+    """That of the worker who ended last."""
+    return max((each.result() for each in tables), key=lambda table: table["trial"].size)
 
 
 def ours(who, model, table, n_test, step, n_trials, journal):
     """Rows of the best and of the simplest trial of a search; seconds are those of all workers together."""
     first, n_workers = last_stamps(table, n_test)[0], option("--workers", 1)
-    task = model, table[table["ds"] < first], step, who, n_trials, option("--seconds", 0.0), journal
+    task = model, table[table["ds"] < first], n_trials, option("--seconds", 0.0), journal
     with ProcessPoolExecutor(n_workers, get_context("spawn")) as pool:
-        seeds = enumerate(range(option("--seed", 0), option("--seed", 0) + n_workers))
-        tables = [pool.submit(worker, number, seed, *task) for number, seed in seeds]
-        found = max((each.result() for each in tables), key=lambda table: table["trial"].size)
+        tables = []
+        for number in range(n_workers):
+            seed = option("--seed", 0) + number
+            sampler = optuna.samplers.RandomSampler(seed=seed) if who == "random" else None
+            tables.append(pool.submit(worker, number, {"step": step, "sampler": sampler}, *task))
+        found = fullest(tables)
         picks = {name: chosen(found, model, name) for name in ("best", "simplest")}
         models = {
             at: type(model)(**model.get_params(deep=False) | found["params"][at]) for at in picks.values()
@@ -251,49 +259,52 @@ def left_over(cut, longest, n_modes):
     return np.sum((np.linalg.lstsq(both[0].T, both[1])[0] @ both[0] - both[1]) ** 2)
 
 
+def follows(cut, table, model):
+    """Row of a search's trials: the longest timescale chosen, beside the `cut`."""
+    highs = np.array([params["timescales"][1] for params in table["params"]])
+    losses, seconds = -table["mean_test_score"], table["seconds"].sum()
+    simplest, best = chosen(table, model, "simplest"), chosen(table, model, "best")
+    behind = pd.Series(1e5 * (losses / losses[best] - 1))
+    by_decade = behind.groupby(np.floor(np.log10(highs)).astype(int)).min()
+    told = ", ".join(f"10^{decade}: {loss:.1f}" for decade, loss in by_decade.items())
+    n_modes = [params.get("n_modes", model.n_modes) for params in table["params"]]
+    print(
+        f"{cut:>6} {highs[simplest]:>9.0f} {highs[simplest] / cut:>7.2f} {n_modes[simplest]:>6} "
+        f"{highs[best]:>9.0f} {seconds:>7.0f}  {told}",
+        flush=True,
+    )
+    ends = {"cut": cut, "chosen": highs[simplest], "n_modes": n_modes[simplest], "best": highs[best]}
+    return ends | {"trials": losses.size, "rmse": losses[simplest], "seconds": round(seconds, 1)}
+
+
 def cuts():
     """The timescale chosen beside the cut."""
-    n, n_trials, rows = option("--rows", 2**20), option("--trials", 20), []
+    n, n_trials, n_workers, rows = option("--rows", 2**20), option("--trials", 20), option("--workers", 1), []
     shares = (1 / 16, 1 / 8, 1 / 4, 1, 8, 64)
     print("left over, 1e-5 of the noise, at a longest timescale of")
     print(f"{'cut':>6} {'modes':>6} " + " ".join(f"{f'{share:g} cuts':>11}" for share in shares))
-    for cut, n_modes in product(CUTS, (8, 16)):
+    for cut, n_modes in product(CUTS, (6, 8, 16)):
         left = [1e5 * left_over(cut, cut * share, n_modes) for share in shares]
         print(f"{cut:>6} {n_modes:>6} " + " ".join(f"{each:>11.2f}" for each in left))
-    space = {"n_modes": IntDistribution(4, 16), "timescales_high": FloatDistribution(16, 2.0**20, log=True)}
-    model = FracRidge(1, season_lengths=(), anchor="centre", penalty=1.0)
+    fixed = option("--modes", 0)
+    space = {"timescales_high": FloatDistribution(16, 2.0**20, log=True)}
+    space |= {} if fixed else {"n_modes": IntDistribution(4, 16)}
+    modes = {"n_modes": fixed} if fixed else {}
+    model = FracRidge(1, season_lengths=(), anchor="centre", penalty=1.0, **modes)
+    settings = {"space": space, "step": 1, "metric": "rmse"}
     print(
         f"{'cut':>6} {'simplest':>9} {'ratio':>7} {'modes':>6} {'best':>9} {'s':>7}  "
         "loss above the best, 1e-5, by decade"
     )
-    for cut in CUTS:
-        begin = time.perf_counter()
-        search = FracSearch(
-            model,
-            space,
-            n_trials=n_trials,
-            step=1,
-            metric="rmse",
-            selection="simplest",
-            refit=False,
-            random_state=0,
-        ).fit(tempered(n, cut, seed=0))
-        seconds = time.perf_counter() - begin
-        table = search.cv_results_
-        highs = np.array([params["timescales"][1] for params in table["params"]])
-        least = chosen(table, model, "best")
-        behind = pd.Series(1e5 * (table["mean_test_score"] / table["mean_test_score"][least] - 1))
-        by_decade = behind.groupby(np.floor(np.log10(highs)).astype(int)).min()
-        told = ", ".join(f"10^{decade}: {loss:.1f}" for decade, loss in by_decade.items())
-        simplest, modes = highs[search.best_index_], search.best_params_["n_modes"]
-        print(
-            f"{cut:>6} {simplest:>9.0f} {simplest / cut:>7.2f} {modes:>6} {highs[least]:>9.0f} "
-            f"{seconds:>7.0f}  {told}",
-            flush=True,
-        )
-        ends = {"rows": n, "cut": cut, "chosen": simplest, "n_modes": modes, "best": highs[least]}
-        rows.append(ends | {"trials": n_trials, "rmse": -search.best_score_, "seconds": round(seconds, 1)})
-    record("bench_search_cuts", rows)
+    with ProcessPoolExecutor(n_workers * len(CUTS), get_context("spawn")) as pool:
+        studies = tempfile.mkdtemp()
+        searches = {}
+        for cut in CUTS:
+            task = settings, model, tempered(n, cut, seed=0), n_trials, 0.0, f"{studies}/{cut}.log"
+            searches[cut] = [pool.submit(worker, 1, *task) for _ in range(n_workers)]
+        for cut, tables in searches.items():
+            rows.append({"rows": n} | follows(cut, fullest(tables), model) | {"workers": n_workers})
+    record("bench_search_cuts", rows, Path(option("--out", str(RESULTS))))
     far = [row for row in rows if not 1 / 8 <= row["chosen"] / row["cut"] <= 8]
     if far:
         raise SystemExit(f"the chosen timescale is more than a factor of 8 from the cut: {far}")

@@ -26,7 +26,7 @@ from fracts.evidence import (
     shared_is_better,
 )
 from fracts.folds import FoldMoments, Share, group_of_each, groups_of, held_out_counts, origins
-from fracts.forecasts import QUANTILES
+from fracts.forecasts import MEDIAN_AT, QUANTILES
 from fracts.linear import LinearPath
 from fracts.recall import LinearMemory
 from fracts.regression import Penalty
@@ -170,8 +170,11 @@ def _solve(
         final.append([mixture.solve(moments.whole(g), leads) for g in groups])
         tried.append([[mixture.solve(moments.before(f, g), leads) for f in folds] for g in groups])
     held_out = np.concatenate(tried, axis=-1)
-    errors = _held_out_errors(mixture.memory, share.panel, held_out)
-    return np.concatenate(final, axis=-1), held_out, np.stack([_error_quantiles(e) for e in errors])
+    quantiles = np.stack([_error_quantiles(e) for e in _held_out_errors(mixture.memory, share.panel, held_out)])
+    if pooled and len(share.weights) > 1:
+        # What all series are off by is no share of their scales: a trend widens these, noise or not.
+        quantiles -= quantiles[..., MEDIAN_AT, None]
+    return np.concatenate(final, axis=-1), held_out, quantiles
 
 
 def _held_out_errors(memory: LinearMemory, panel: Panel, held_out: Array) -> list[Array]:

@@ -109,10 +109,10 @@ def fit_linear(
         at_once = _leads_at_once(mixture.memory, max(len(share.weights) for share in shares), holes)
         batches = np.array_split(leads, -(-leads.size // at_once))
         solved = [_solve(mixture, share, batches, pooled, of_noise) for share in shares]
-        learned = [np.concatenate(parts) for parts in zip(*solved, strict=True)]
+        coefficients, held_out, errors, noise = (np.concatenate(parts) for parts in zip(*solved, strict=True))
     seen = values.sum(keepdims=True) if pooled else values
-    *learned, noise = learned
-    return LinearPath(mixture.memory, *learned, mixture.best, tuple(ids), seen, whole.weights, noise)
+    learned = mixture.memory, coefficients, held_out, errors, mixture.best
+    return LinearPath(*learned, tuple(ids), seen, whole.weights, noise)
 
 
 def _mixture(

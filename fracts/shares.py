@@ -16,7 +16,7 @@ from fracts.series import Panel
 TRIED = 64  # series, or groups of them, that have a say in what is chosen
 _UNHEARD = 0.2  # of the series, at either end, where noise is compared
 _FAR_APART = 10.0  # times the mean square
-_LOUDEST = 16.0  # times the weight of the usual series, at most
+_LOUDEST = 4.0  # times the weight of the usual series, at most
 _NUMBERS = 2**25  # in the matrices of the series solved at once
 
 

@@ -254,3 +254,13 @@ def test_series_whose_noise_lies_far_apart_in_units_of_scale_have_intervals_of_t
     forecast = FracRidge(3, season_lengths=()).fit(np.stack(lines + levels, 1)).forecast(level=90)
     width = forecast[0, :, 2] - forecast[0, :, 1]
     assert (width > 2).all() and (width < 12).all()
+
+
+def test_few_rows_of_a_loud_series_among_quiet_ones_have_an_interval_of_its_noise():
+    """Lines and a level, too short for coefficients of their own: 90 % of its noise lie within 6.6."""
+    draws, t = np.random.default_rng(0), np.arange(40.0)
+    lines = [k * t + 0.1 * draws.normal(size=40) for k in (1.0, 2.0, 3.0, 4.0)]
+    level = 50 + 2.0 * draws.normal(size=40)
+    forecast = FracRidge(3, season_lengths=()).fit(np.stack([*lines, level], 1)).forecast(level=90)
+    width = forecast[0, 4, 2] - forecast[0, 4, 1]
+    assert 4.0 < width < 12.0

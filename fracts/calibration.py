@@ -56,7 +56,7 @@ class Calibration:
     def _errors(self, state: State) -> Array:
         """Quantiles of the errors to expect, in units of scale: (series, horizon, quantiles)."""
         if self._calibrator is None:
-            return self._path.errors[state["group"]]
+            return self._path.error_quantiles(state)
         return self._calibrator.errors(state)
 
     def _settled(self, state: State, panel: Panel) -> State:

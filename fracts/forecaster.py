@@ -192,6 +192,7 @@ class FracForecaster(Calibration, Forecaster, Inspection):
             pooled=pooled,
             strength=strength,
             averaged=self.forgetting is None,
+            of_noise=self.n_layers == 0,  # a network learns the widths itself
         )
         self._recursion = begun(self._path, panel, self.forgetting)
         self._calibrate()
@@ -327,7 +328,7 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         self, state: State, panel: Panel, rows: NDArray[np.int64], ahead: NDArray[np.float64]
     ) -> tuple[Forecast, State]:
         reading, centre, scale, after = self._path.passed(state, panel, rows, ahead)
-        seen: State = {"group": state["group"].repeat(rows.size)}
+        seen: State = {k: state[k].repeat(rows.size) for k in ("group", "noise") if k in state}
         features: NDArray[np.floating] = np.empty((*panel.values.shape, 0))
         if self.network_ is not None:
             tokens, encoded = self._encoded(self.network_, state, panel, (panel.values - centre) / scale)

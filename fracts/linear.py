@@ -48,11 +48,12 @@ class LinearPath:
     memory: LinearMemory  # with the chosen anchor, alone or with the others beside it
     coefficients: Array  # (groups, features + ahead, horizon)
     held_out: Array  # (groups, folds, features + ahead, horizon): learned from what ends before each fold
-    errors: Array  # (groups, horizon, quantiles): held-out errors in units of scale
+    errors: Array  # (groups, horizon, quantiles): held-out errors in units of scale and noise
     penalty: Penalty
     ids: tuple[Any, ...]  # of the series fitted
     counts: NDArray[np.int64]  # (groups,), values that each group learned from
     weights: Array = field(default_factory=lambda: np.empty(0))  # (series,), what errors count; none: 1
+    noise: Array = field(default_factory=lambda: np.empty(0))  # (series,), size of the errors; none: 1
 
     turned: Complex = field(init=False, repr=False)  # (groups, modes, horizon): leads are real parts
 
@@ -84,9 +85,18 @@ class LinearPath:
             groups = np.zeros(len(ids), dtype=np.int64)
         else:
             groups = np.array([group_of(name, self.ids) for name in ids])
-        known = dict(zip(self.ids, self.weights.tolist(), strict=False))
-        weight = np.array([known.get(name, 1.0) for name in ids])
-        return self.memory.empty(len(ids)) | {"group": groups, "weight": weight}
+        own = {"weight": self._of_each(self.weights, ids), "noise": self._of_each(self.noise, ids)}
+        return self.memory.empty(len(ids)) | {"group": groups} | own
+
+    def error_quantiles(self, state: State) -> Array:
+        """Quantiles of the errors to expect, in units of scale: (series, horizon, quantiles)."""
+        expected: Array = self.errors[state["group"]]
+        return expected * state["noise"][:, None, None] if "noise" in state else expected  # older files: none
+
+    def _of_each(self, numbers: Array, ids: Sequence[Any]) -> Array:
+        """Those of the `numbers` of the series fitted that are of `ids`, 1 for any other: (series,)."""
+        known = dict(zip(self.ids, numbers.tolist(), strict=False))
+        return np.array([known.get(name, 1.0) for name in ids])
 
     def advance(self, state: State, panel: Panel) -> State:
         """State after the rows of `panel`."""

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 from threadpoolctl import threadpool_limits
 
 from fracts.averaging import Mixture, mixed
@@ -19,14 +18,13 @@ from fracts.checks import FitWarning
 from fracts.cuts import FOLDS
 from fracts.evidence import (
     COVARIATE_STRENGTHS,
-    MIN_HELD_OUT,
     PENALTIES,
     choose,
     choosing_leads,
     shared_is_better,
 )
-from fracts.folds import FoldMoments, Share, group_of_each, groups_of, held_out_counts, origins
-from fracts.forecasts import QUANTILES
+from fracts.folds import FoldMoments, Share, held_out_counts
+from fracts.held_out import held_out_errors, noise_in, own_quantiles, shared_quantiles
 from fracts.linear import LinearPath
 from fracts.recall import LinearMemory
 from fracts.regression import Penalty
@@ -76,10 +74,12 @@ def fit_linear(
     pooled: bool,
     strength: float | None = None,
     averaged: bool = True,
+    of_noise: bool = True,
 ) -> LinearPath:
     """Weigh penalties and anchors by rolling origins, solve on all origins, keep the held-out errors.
 
     strength: of the penalty, None to weigh several.  averaged: False for the best penalty and anchor alone.
+    of_noise: whether series that share coefficients have intervals by the noise of each.
     Warns (FitWarning) where the history is too short for a single held-out forecast.
     """
     values = (~np.isnan(panel.values)).sum(1)
@@ -108,11 +108,11 @@ def fit_linear(
         leads = np.arange(memory.horizon)
         at_once = _leads_at_once(mixture.memory, max(len(share.weights) for share in shares), holes)
         batches = np.array_split(leads, -(-leads.size // at_once))
-        solved = [_solve(mixture, share, batches, pooled) for share in shares]
-        coefficients, held_out, errors = (np.concatenate(parts) for parts in zip(*solved, strict=True))
+        solved = [_solve(mixture, share, batches, pooled, of_noise) for share in shares]
+        coefficients, held_out, errors, noise = (np.concatenate(parts) for parts in zip(*solved, strict=True))
     seen = values.sum(keepdims=True) if pooled else values
-    weights = whole.weights
-    return LinearPath(mixture.memory, coefficients, held_out, errors, mixture.best, tuple(ids), seen, weights)
+    learned = mixture.memory, coefficients, held_out, errors, mixture.best
+    return LinearPath(*learned, tuple(ids), seen, whole.weights, noise)
 
 
 def _mixture(
@@ -159,9 +159,9 @@ def _moves(panel: Panel) -> bool:
 
 
 def _solve(
-    mixture: Mixture, share: Share, batches: Sequence[NDArray[np.int64]], pooled: bool
-) -> tuple[Array, Array, Array]:
-    """Coefficients, held-out coefficients and quantiles of the errors, as a `LinearPath` has them."""
+    mixture: Mixture, share: Share, batches: Sequence[NDArray[np.int64]], pooled: bool, of_noise: bool
+) -> tuple[Array, Array, Array, Array]:
+    """Coefficients, held-out coefficients, quantiles of the errors and noise, as a `LinearPath` has them."""
     n_groups = 1 if pooled else len(share.weights)
     folds, groups = range(1, len(FOLDS) + 1), range(n_groups)
     final, tried = [], []
@@ -170,35 +170,11 @@ def _solve(
         final.append([mixture.solve(moments.whole(g), leads) for g in groups])
         tried.append([[mixture.solve(moments.before(f, g), leads) for f in folds] for g in groups])
     held_out = np.concatenate(tried, axis=-1)
-    errors = _held_out_errors(mixture.memory, share.panel, held_out)
-    return np.concatenate(final, axis=-1), held_out, np.stack([_error_quantiles(e) for e in errors])
-
-
-def _held_out_errors(memory: LinearMemory, panel: Panel, held_out: Array) -> list[Array]:
-    """Errors of the held-out forecasts of each group: (origins, horizon), NaN where unknown."""
-    errors: list[list[Array]] = [[np.empty((0, memory.horizon))] for _ in held_out]
-    group = group_of_each(len(panel.values), len(held_out))
-    for part in origins(memory, panel, np.arange(memory.horizon), pooled=len(held_out) == 1):
-        if part.fold == 0:
-            continue
-        for one, series in groups_of(part, group):
-            learned, n = held_out[one, part.fold - 1], part.features.shape[-1]
-            error = part.targets[0, series] - part.features[series] @ learned[:n]
-            error -= (part.ahead[0, series] * learned[n:].T).sum(-1)
-            errors[one].append(error.reshape(-1, memory.horizon))
-    return [np.concatenate(found) for found in errors]
-
-
-def _error_quantiles(errors: Array) -> Array:
-    """Quantiles of `errors` (origins, horizon) at each lead: (horizon, quantiles).
-
-    A lead with too few errors takes those of the lead before it, the first one a normal law of the series'
-    own spread.
-    """
-    quantiles, last = [], ndtri(QUANTILES)
-    for lead in errors.T:
-        seen = lead[~np.isnan(lead)]
-        if seen.size >= MIN_HELD_OUT:
-            last = np.quantile(seen, QUANTILES, method="median_unbiased")
-        quantiles.append(last)
-    return np.array(quantiles)
+    errors = held_out_errors(mixture.memory, share.panel, held_out)
+    n_series, horizon = len(share.weights), mixture.memory.horizon
+    if not pooled or n_series == 1:
+        quantiles = own_quantiles(errors, n_series, n_groups, horizon)
+        return np.concatenate(final, axis=-1), held_out, quantiles, np.ones(n_series)
+    noise = noise_in(errors, n_series) if of_noise else np.ones(n_series)
+    quantiles = shared_quantiles(errors, noise, horizon)
+    return np.concatenate(final, axis=-1), held_out, quantiles, noise

@@ -179,7 +179,7 @@ class FracRidge(Calibration, Forecaster, Inspection):
         self, state: State, panel: Panel, rows: NDArray[np.int64], ahead: NDArray[np.float64]
     ) -> tuple[Forecast, State]:
         reading, _, _, after = self._path.passed(state, panel, rows, ahead)
-        seen: State = {"group": state["group"].repeat(rows.size)}
+        seen: State = {k: state[k].repeat(rows.size) for k in ("group", "noise") if k in state}
         if self._calibrator is not None:
             unaware, _ = self._path.unaware(state, panel)
             no_features = np.empty((*panel.values.shape, 0))

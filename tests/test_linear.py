@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fracts.cuts import FOLDS, Cuts
 from fracts.evidence import PENALTIES, choose
 from fracts.folds import FoldMoments, Share, Targets, known_targets, origins
-from fracts.forecasts import QUANTILES
+from fracts.forecasts import MEDIAN_AT, QUANTILES
 from fracts.linear_fit import fit_linear, is_pooled
 from fracts.recall import linear_memory
 from fracts.series import Panel
@@ -205,9 +205,11 @@ def test_coefficients_are_the_ridge_on_all_origins_and_quantiles_those_of_the_he
     reading = path.held_out_readings(p)
     truth = (known_targets(p, H, 12) - reading.centre[..., None]) / reading.scale[..., None]
     errors = np.where(Cuts.of(p, pooled=True).tried(p.times)[..., None] > 0, truth - reading.leads, nan)
+    errors /= path.noise[:, None, None]
     for lead in range(H):
         seen = errors[..., lead][~np.isnan(errors[..., lead])]
         expected = np.quantile(seen, QUANTILES, method="median_unbiased")
+        expected -= expected[MEDIAN_AT]  # series share no median error
         np.testing.assert_allclose(path.errors[0, lead], expected, atol=1e-10)
     parts = list(origins(path.memory, p, np.array([2]), pooled=True))
     root = np.sqrt(path.weights)[:, None]

@@ -254,3 +254,15 @@ def test_series_whose_noise_lies_far_apart_in_units_of_scale_have_intervals_of_t
     forecast = FracRidge(3, season_lengths=()).fit(np.stack(lines + levels, 1)).forecast(level=90)
     width = forecast[0, :, 2] - forecast[0, :, 1]
     assert (width > 2).all() and (width < 12).all()
+
+
+def test_series_too_short_for_coefficients_of_their_own_have_intervals_by_the_noise_of_each():
+    """Shared intervals in units of scale would be as wide as the lines are high; 90 % of the level's noise
+    lie within 6.6."""
+    draws, t = np.random.default_rng(0), np.arange(40.0)
+    lines = [k * t + 0.1 * draws.normal(size=40) for k in (1.0, 2.0, 3.0, 4.0)]
+    level = 50 + 2.0 * draws.normal(size=40)
+    forecast = FracRidge(3, season_lengths=()).fit(np.stack([*lines, level], 1)).forecast(level=90)
+    width = forecast[0, :, 2] - forecast[0, :, 1]
+    assert (width[:4] < 12.0).all()
+    assert 4.0 < width[4] < 12.0

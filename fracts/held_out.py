@@ -1,0 +1,103 @@
+"""How far off held-out forecasts are: quantiles of their errors, and how large those of each series are.
+
+One idea: series that share coefficients share the shape of their errors and not the size, which a scale that
+a trend has widened says nothing of. So each error is told in the noise of its own series, as far as the
+series is long enough to show it.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from fracts.evidence import MIN_HELD_OUT
+from fracts.folds import group_of_each, groups_of, origins
+from fracts.forecasts import MEDIAN_AT, QUANTILES
+from fracts.recall import LinearMemory
+from fracts.scaling import Array
+from fracts.series import Panel
+
+_USUAL_ORIGINS = 5.0  # that say of each series that its errors are as large as those of others
+_ROUNDS = 2  # of what is usual, and of what each series is beside it
+
+
+class Errors(NamedTuple):
+    """Errors of held-out forecasts of some series, in units of scale."""
+
+    series: NDArray[np.int64]  # (series,)
+    sizes: Array  # (series, origins, horizon), NaN where unknown
+
+
+def held_out_errors(memory: LinearMemory, panel: Panel, held_out: Array) -> list[Errors]:
+    """Errors of forecasts by the coefficients `held_out` (groups, folds, features + ahead, horizon)."""
+    found, group = [], group_of_each(len(panel.values), len(held_out))
+    for part in origins(memory, panel, np.arange(memory.horizon), pooled=len(held_out) == 1):
+        if part.fold == 0:
+            continue
+        for one, series in groups_of(part, group):
+            learned, n = held_out[one, part.fold - 1], part.features.shape[-1]
+            error = part.targets[0, series] - part.features[series] @ learned[:n]
+            error -= (part.ahead[0, series] * learned[n:].T).sum(-1)
+            found.append(Errors(part.series[series], error))
+    return found
+
+
+def noise_in(errors: Sequence[Errors], n_series: int) -> Array:
+    """Size of the `errors` of each series (series,), 1 for the usual one of those of the same lead.
+
+    What is usual counts like a few origins of each: a series that shows little of itself is taken for one.
+    """
+    noise = np.ones(n_series)
+    if not errors:
+        return noise
+    sizes = [Errors(series, np.abs(error)) for series, error in errors]
+    horizon = sizes[0].sizes.shape[-1]
+    for _ in range(_ROUNDS):
+        total, count = np.zeros(horizon), np.zeros(horizon)
+        for series, size in sizes:
+            total += np.nansum(size / noise[series, None, None], axis=(0, 1))
+            count += np.sum(~np.isnan(size), axis=(0, 1))
+        usual = np.where(total > 0, total, np.inf) / np.maximum(count, 1)
+        seen, beside = np.zeros(n_series), np.zeros(n_series)
+        for series, size in sizes:
+            beside[series] += np.nansum(size / usual, axis=(1, 2))
+            seen[series] += np.sum(~np.isnan(size), axis=(1, 2))
+        prior = _USUAL_ORIGINS * horizon
+        noise = (prior + beside) / (prior + seen)
+    return noise
+
+
+def own_quantiles(errors: Sequence[Errors], n_series: int, n_groups: int, horizon: int) -> Array:
+    """Quantiles of the `errors` of each group: (groups, horizon, quantiles)."""
+    group = group_of_each(n_series, n_groups)
+    by_group: list[list[Array]] = [[np.empty((0, horizon))] for _ in range(n_groups)]
+    for series, sizes in errors:
+        by_group[group[series[0]]].append(sizes.reshape(-1, horizon))
+    return np.stack([_quantiles(np.concatenate(sizes)) for sizes in by_group])
+
+
+def shared_quantiles(errors: Sequence[Errors], noise: Array, horizon: int) -> Array:
+    """Quantiles of the `errors` of all series, in the `noise` (series,) of each: (1, horizon, quantiles).
+
+    The median is 0: what all are off by is no share of their scales, which a trend widens.
+    """
+    told = [Errors(series, sizes / noise[series, None, None]) for series, sizes in errors]
+    quantiles = own_quantiles(told, noise.size, 1, horizon)
+    return np.asarray(quantiles - quantiles[..., MEDIAN_AT, None])
+
+
+def _quantiles(errors: Array) -> Array:
+    """Quantiles of `errors` (origins, horizon) at each lead: (horizon, quantiles).
+
+    A lead with too few errors takes those of the lead before it, the first one a normal law of the series'
+    own spread.
+    """
+    quantiles, last = [], ndtri(QUANTILES)
+    for lead in errors.T:
+        seen = lead[~np.isnan(lead)]
+        if seen.size >= MIN_HELD_OUT:
+            last = np.quantile(seen, QUANTILES, method="median_unbiased")
+        quantiles.append(last)
+    return np.array(quantiles)

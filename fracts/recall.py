@@ -62,10 +62,9 @@ class LinearMemory:
     covariates: CovariateMemory
     blended: bool = False
 
-    slotted: tuple[tuple[str, SeasonSlots], ...] = field(
-        init=False, repr=False
-    )  # slots by their name in a state
-    slots_kept: Array = field(init=False, repr=False)  # of each of them when a value comes
+    # Anchors that have slots, by the name of these in a state, and what the slots keep when a value comes.
+    slotted: tuple[tuple[str, SeasonSlots], ...] = field(init=False, repr=False)
+    slots_kept: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         slotted = tuple((f"slots_{i}", anchor) for i, anchor in enumerate(self.anchors) if anchor)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,8 +56,15 @@ class SeasonSlots:
 
     def step(self, slots: Array, values: Array, time: float) -> Array:
         """`advance` over a single row.  values: (series,)."""
-        after = slots.copy()
-        seen, phase = ~np.isnan(values), self.phase(time)
+        after, phase = slots.copy(), self.phase(time)
+        if len(values) == 1:  # the same, in cheaper calls
+            one, own = values.item(), after[0]
+            if not math.isnan(one):
+                own[phase, 0] = self.kept * own.item(phase, 0) + one
+                own[phase, 1] = self.kept * own.item(phase, 1) + 1.0
+                own[-1, 0], own[-1, 1] = one, 1.0
+            return after
+        seen = ~np.isnan(values)
         value = np.stack([values, np.ones(len(values))], axis=-1)[seen]
         after[seen, phase] = self.kept * slots[seen, phase] + value
         after[seen, -1] = value
@@ -64,8 +72,13 @@ class SeasonSlots:
 
     def read(self, slots: Array, now: float, horizon: int) -> Array:
         """(series, horizon): the anchor of `now + 1` to `now + horizon`."""
-        phase = (self.phase(now) + np.arange(1, horizon + 1)) % self.season_length
-        return _filled(_level(slots[:, phase]), _level(slots[:, -1:]))
+        start = self.phase(now) + 1
+        due = slots[:, _ring(self.season_length, horizon)[start : start + horizon]]
+        weights = due[..., 1]
+        if np.count_nonzero(weights) == weights.size:
+            level: Array = due[..., 0] / weights
+            return level
+        return _filled(_level(due), _level(slots[:, -1:]))
 
     def run(self, slots: Array, values: Array, times: Array, horizon: int) -> tuple[Array, Array]:
         """The slots after the rows, and what `read` says after each of them: (series, rows, horizon)."""
@@ -119,6 +132,12 @@ class SeasonSlots:
         """The slots after the last row."""
         end = np.stack([np.nan_to_num(last[:, -1]), ~np.isnan(last[:, -1])], axis=-1)
         return np.concatenate([sums[:, -1], end[:, None]], axis=1)
+
+
+@lru_cache
+def _ring(season_length: int, horizon: int) -> Ints:
+    """Phases from the first on, round and round: of `horizon` steps from any of them."""
+    return np.arange(season_length + horizon) % season_length
 
 
 def _level(slots: Array) -> Array:

@@ -4,11 +4,12 @@ Compiled code is kept beside this file, or where `NUMBA_CACHE_DIR` says.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
+from fracts.compiled_arithmetic import INNER
 from fracts.density import LEAST, SHARE_ROUNDING
 from fracts.fast import in_parts
 from fracts.scaling import FINEST, ROUNDING, SMALLEST, Array
@@ -16,40 +17,52 @@ from fracts.scaling import FINEST, ROUNDING, SMALLEST, Array
 _PART = 1024  # series that a core takes at once
 
 
+class Row(NamedTuple):
+    """A row of some series, and what it does to what is remembered."""
+
+    values: Array  # (series,), NaN where missing
+    time: float
+    step: float  # from the row before
+    kept: float  # of the sums
+    decay: Any  # (modes,), of the modes
+    slots_kept: Array  # (anchors,), of the slots
+
+
 def moved(
-    sums: Array, modes: Any, values: Array, kept: float, decay: Any, gain: Array
-) -> tuple[Array, Any, Array]:
-    """Sums (series, 4) and modes (series, 2, modes) after one row, and its values around the centre, in units
-    of the scale (series,).
+    row: Row, own: tuple[Any, ...], slots: tuple[Array, ...], gain: Array, slowest: float
+) -> tuple[Array, Any, tuple[Array, ...], Array, bool]:
+    """Sums (series, 4), modes (series, 2, modes) and slots after one row, its values around the centre, in
+    units of the scale (series,), and whether all is `Density.unbroken`.
 
-    values: (series,), NaN where missing.  kept: of the sums.  decay, gain: (modes,), of the modes.
+    own: sums, modes, and share and start of the density.  slots: of each anchor, (series, phases + 1, 2).
+    gain: (modes,), of the modes.  slowest: of the timescales.
     """
-    n_series = len(values)
+    sums, modes, share, start = own
+    n_series, after = len(sums), tuple([array.copy() for array in slots])
     found = np.empty(sums.shape), np.empty(modes.shape, modes.dtype), np.empty(n_series)
+    places, full = after or (sums[None],), []  # compiled code takes no empty tuple
 
-    def fill(start: int, stop: int) -> None:
-        _moved(start, stop, sums, modes, values, kept, decay, gain, *found)
+    def fill(begin: int, stop: int) -> None:
+        full.append(
+            _moved(begin, stop, *row, sums, modes, share, start, gain, slowest, *found[:2], places, found[2])
+        )
 
     in_parts(fill, n_series, part=_PART)
-    return found
+    return found[0], found[1], after, found[2], all(full)
 
 
-def replaced(slots: Array, values: Array, phase: int, kept: float) -> Array:
-    """`SeasonSlots.step`: slots (series, phases + 1, 2) after one row of that phase."""
-    after = slots.copy()
-    _replaced(after, values, phase, kept)
-    return after
-
-
-def medians(sums: Array, modes: Any, even: Any, learned: Any, group: Any, said: Array) -> tuple[Array, Array]:
+def medians(
+    own: tuple[Any, ...], slots: tuple[Array, ...], time: float, place: Any, learned: tuple[Any, ...]
+) -> tuple[Array, Array]:
     """Medians (series, horizon) and scale (series,) of the linear path, in the units of the series.
 
-    even: shares of timescales (series, timescales), and of which each mode is (modes,).  learned: weights
-    (groups, modes, horizon) and errors (groups, horizon).  group: (series,).  said: by the anchor, (series,
-    horizon), or (0, 0) for none.
+    own: sums, modes, share of the density, and group.  slots: of the anchors that are not the centre.  place:
+    (modes,), of the timescale of each.  learned: weights (groups, modes, horizon), errors (groups, horizon),
+    and weights of the anchors beside the first (groups, horizon, others).
     """
-    found = np.empty((len(sums), learned[1].shape[1])), np.empty(len(sums))
-    _medians(sums, modes, *even, *learned, group, said, *found)
+    sums, horizon = own[0], learned[1].shape[1]
+    found, leant_on = (np.empty((len(sums), horizon)), np.empty(len(sums))), len(slots)
+    _medians(*own, slots or (sums[None],), leant_on, time, place, *learned, *found)
     return found
 
 
@@ -65,11 +78,14 @@ def _read(sums: Any) -> Any:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _moved(
-    start: int, stop: int, sums: Any, modes: Any, values: Any, kept: float, decay: Any, gain: Any,
-    out: Any, after: Any, u: Any,
-) -> None:  # fmt: skip
-    """The series from `start` to `stop`: their sums into `out`, their modes into `after`."""
-    for at in range(start, stop):
+    begin: int, stop: int, values: Any, time: float, step: float, kept: float, decay: Any, slots_kept: Any,
+    sums: Any, modes: Any, share: Any, start: Any, gain: Any, slowest: float,
+    out: Any, after: Any, slots: Any, u: Any,
+) -> bool:  # fmt: skip
+    """The series from `begin` to `stop`: their sums into `out`, their modes into `after`, and `slots` as they
+    were before are moved themselves."""
+    last, full = share.shape[1] - 1, step == 1.0
+    for at in range(begin, stop):
         value, origin = values[at], sums[at, 3]
         seen = 0.0 if math.isnan(value) else 1.0
         offset = 0.0
@@ -85,37 +101,35 @@ def _moved(
             after[at, 1, m] = modes[at, 1, m] * decay[m] + seen * gain[m]
         _, centre, scale = _read(out[at])
         u[at] = (value - centre) / scale
+        if full:
+            due = -math.expm1((start[at] - time - 1) / slowest)
+            full = seen == 1.0 and abs(after[at, 1, last].real - due) < SHARE_ROUNDING * due
+            for m in range(last + 1):
+                full = full and share[at, m] == 1.0
+    for i in range(slots_kept.size):
+        _replaced(slots[i], begin, stop, values, time, slots_kept[i])
+    return full
 
 
-@njit(cache=True, error_model="numpy")
-def unbroken(share: Any, start: Any, values: Any, time: float, modes: Any, slowest: float) -> bool:
-    """`Density.unbroken`; slowest: of the timescales.  values: (series,)."""
-    last = share.shape[1] - 1
-    for at in range(len(values)):
-        due = -math.expm1((start[at] - time - 1) / slowest)
-        if math.isnan(values[at]) or abs(modes[at, 1, last].real - due) >= SHARE_ROUNDING * due:
-            return False
-        for m in range(last + 1):
-            if share[at, m] != 1.0:
-                return False
-    return True
-
-
-@njit(cache=True, error_model="numpy")
-def _replaced(slots: Any, values: Any, phase: int, kept: float) -> None:
-    for at in range(len(values)):
+@njit(**INNER)
+def _replaced(slots: Any, begin: int, stop: int, values: Any, time: float, kept: float) -> None:
+    """`SeasonSlots.step`."""
+    season = slots.shape[1] - 1
+    phase = np.int64(math.floor(time)) % season
+    for at in range(begin, stop):
         if not math.isnan(values[at]):
             slots[at, phase, 0] = kept * slots[at, phase, 0] + values[at]
             slots[at, phase, 1] = kept * slots[at, phase, 1] + 1.0
-            slots[at, -1, 0], slots[at, -1, 1] = values[at], 1.0
+            slots[at, season, 0], slots[at, season, 1] = values[at], 1.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _medians(
-    sums: Any, modes: Any, share: Any, place: Any, turned: Any, errors: Any, group: Any, said: Any,
-    out: Any, scales: Any,
+    sums: Any, modes: Any, share: Any, group: Any, slots: Any, leant_on: int, time: float, place: Any,
+    turned: Any, errors: Any, blend: Any, out: Any, scales: Any,
 ) -> None:  # fmt: skip
-    horizon = turned.shape[2]
+    horizon, others = blend.shape[1:]
+    base, around = np.empty(horizon), np.empty(horizon)
     for at in range(len(sums)):
         own = group[at] if len(turned) > 1 else 0
         offset, centre, scale = _read(sums[at])
@@ -128,19 +142,37 @@ def _medians(
             )
             for k in range(horizon):
                 out[at, k] += mode.real * turned[own, m, k].real - mode.imag * turned[own, m, k].imag
-        for k in range(horizon if len(said) else 0):
-            if not math.isnan(said[at, k]):
-                out[at, k] += said[at, k] - centre
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def said(slots: Any, phase: int, horizon: int) -> Any:
-    """`SeasonSlots.read`.  phase: of now."""
-    out, season = np.empty((len(slots), horizon)), slots.shape[1] - 1
-    for at in range(len(slots)):
+        if not leant_on or math.isnan(sums[at, 3]):  # nothing was seen: all anchors are the centre
+            continue
+        base[:] = centre
+        if leant_on > others:
+            _said(slots[0], at, time, base)
+        around[:] = base
+        for i in range(others):
+            _blended(slots[leant_on - others + i], at, time, blend, own, i, base, around)
         for k in range(horizon):
-            slot = slots[at, (phase + 1 + k) % season]
-            if slot[1] == 0:
-                slot = slots[at, season]
-            out[at, k] = slot[0] / slot[1] if slot[1] != 0 else math.nan
-    return out
+            out[at, k] += around[k] - centre
+
+
+@njit(**INNER)
+def _said(slots: Any, at: int, time: float, out: Any) -> None:
+    """`SeasonSlots.read` of one series that was seen."""
+    season = slots.shape[1] - 1
+    phase = np.int64(math.floor(time)) % season
+    for k in range(out.size):
+        phase = phase + 1 if phase + 1 < season else 0
+        if slots[at, phase, 1] != 0:
+            out[k] = slots[at, phase, 0] / slots[at, phase, 1]
+        else:
+            out[k] = slots[at, season, 0] / slots[at, season, 1]
+
+
+@njit(**INNER)
+def _blended(
+    slots: Any, at: int, time: float, blend: Any, own: int, i: int, base: Any, around: Any
+) -> None:  # fmt: skip
+    """Pull `around` from `base` towards what the slots say, as `blend` has it."""
+    said = np.empty(base.size)
+    _said(slots, at, time, said)
+    for k in range(base.size):
+        around[k] += blend[own, k, i] * (said[k] - base[k])

@@ -207,10 +207,10 @@ def _mode_weights(
             for k in range(KNOTS):
                 basis[BASIS + k] = raw[r, place + k]
             for m in range(n_modes):
-                total = 0.0
-                for k in range(BASIS + KNOTS):
-                    total += basis[k] * layer.scores[way, k, m]
-                found[way, head, m] = total
+                found[way, head, m] = layer.scores[way, 0, m]  # of the power 0, which is 1
+            for k in range(1, BASIS + KNOTS):
+                for m in range(n_modes):
+                    found[way, head, m] += basis[k] * layer.scores[way, k, m]
             most = largest(found, way, head)
             for m in range(n_modes):
                 found[way, head, m] -= most

@@ -8,6 +8,7 @@ Of a full history it is 1, and nothing changes. (Local means of irregular sample
 Probability and its Applications 9(1).)
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,7 +58,12 @@ class Density:
         """
         if np.count_nonzero(np.isnan(row.values)) or not self.full(state["share"]):
             return False
-        seen = modes[:, 1, self.bank.timescales.size - 1].real
+        slowest = self.bank.timescales.size - 1
+        if len(row.values) == 1:  # the same, in cheaper calls
+            since = state["start"].item() - row.times.item() - 1
+            due = -math.expm1(since / self.bank.timescales.item(slowest))
+            return bool(abs(modes.item(0, 1, slowest).real - due) < SHARE_ROUNDING * due)
+        seen = modes[:, 1, slowest].real
         dues = -np.expm1((state["start"] - row.times - 1) / self.bank.timescales[-1])
         return not np.count_nonzero(np.abs(seen - dues) >= SHARE_ROUNDING * dues)
 

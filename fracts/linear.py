@@ -118,10 +118,11 @@ class LinearPath:
             leads, centre, scale = self.read(state)
             return centre[:, None] + scale[:, None] * (leads + self._errors(state["group"])), scale
         if compiles():
-            seen = state["sums"], state["modes"], (state["share"], self.memory.bank.place)
-            learned = (self.turned, self.middle), state["group"]
-            said = self.memory.said(state, self._blend(state["group"]))
-            found: tuple[Array, Array] = compiled_memory().medians(*seen, *learned, said)
+            own = state["sums"], state["modes"], state["share"], state["group"]
+            slots, now = self.memory.slots(state), state["time"].item(0)
+            learned = self.turned, self.middle, self.blend
+            found: tuple[Array, Array]
+            found = compiled_memory().medians(own, slots, now, self.memory.bank.place, learned)
             return found
         modes, anchors, centre, scale = self.memory.view(state, self._blend(state["group"]))
         medians, errors = self._fitted(modes, state["group"]), self._errors(state["group"])

@@ -6,7 +6,7 @@ is read as features and anchors, both around the causal centre in units of the c
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
@@ -31,7 +31,6 @@ MAX_FREQUENCIES = 12
 CENTRE_MEMORY = 131072.0  # steps
 _BLOCK_ROWS = 256  # whose states are held at once
 _BLOCK_NUMBERS = 2**20  # in those states
-_NOTHING = np.empty((0, 0))  # of the centre, which is no anchor
 
 
 class Walk(NamedTuple):
@@ -62,6 +61,15 @@ class LinearMemory:
     horizon: int
     covariates: CovariateMemory
     blended: bool = False
+
+    # Anchors that have slots, by the name of these in a state, and what the slots keep when a value comes.
+    slotted: tuple[tuple[str, SeasonSlots], ...] = field(init=False, repr=False)
+    slots_kept: Array = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        slotted = tuple((f"slots_{i}", anchor) for i, anchor in enumerate(self.anchors) if anchor)
+        object.__setattr__(self, "slotted", slotted)
+        object.__setattr__(self, "slots_kept", np.array([anchor.kept for _, anchor in slotted]))
 
     @property
     def n_bases(self) -> int:
@@ -120,7 +128,7 @@ class LinearMemory:
 
     def empty(self, n_series: int) -> State:
         """State before any row."""
-        slots = {k: a.empty(n_series) for k, a in self._slots()}
+        slots = {k: a.empty(n_series) for k, a in self.slotted}
         time = {"time": np.full(n_series, np.nan)}
         own = {"sums": self.scaler.empty(n_series), "modes": self.bank.empty(n_series)}
         seen = self.density.empty(n_series) | self.covariates.empty(n_series)
@@ -134,7 +142,7 @@ class LinearMemory:
         blocks = []
         for rows in self._blocks(panel):
             part = panel.part(rows.start, rows.stop)
-            slots = {k: a.advance(state[k], part.values, part.times) for k, a in self._slots()}
+            slots = {k: a.advance(state[k], part.values, part.times) for k, a in self.slotted}
             steps = self._steps(state, part)
             _, sums, after = self._block(state, part, steps)
             state = state | after | slots | self.covariates.advance(state, part, steps)
@@ -152,7 +160,7 @@ class LinearMemory:
             part = panel.part(rows.start, rows.stop)
             steps = self._steps(state, part)
             modes, sums, after = self._block(state, part, steps)
-            ran = {k: a.run(state[k], part.values, part.times, self.horizon) for k, a in self._slots()}
+            ran = {k: a.run(state[k], part.values, part.times, self.horizon) for k, a in self.slotted}
             covariates, past, seen = self.covariates.walk(state, part, steps)
             state = state | after | {k: slots for k, (slots, _) in ran.items()} | covariates
             view = self._view(modes, sums, {k: said for k, (_, said) in ran.items()})
@@ -165,7 +173,7 @@ class LinearMemory:
 
         Where covariates are known in advance the state holds them as `ahead`, (series, horizon, known).
         """
-        said = {k: a.read(state[k], state["time"][0], self.horizon) for k, a in self._slots()}
+        said = {k: a.read(state[k], state["time"][0], self.horizon) for k, a in self.slotted}
         return self._with(self._view(self.evened(state), state["sums"], said), *self.covariates.read(state))
 
     def view(self, state: State, blend: Array) -> tuple[Complex, Array | None, Array, Array]:
@@ -178,31 +186,28 @@ class LinearMemory:
         if not self.density.full(state["share"]):
             modes *= self.density.gain(state["share"])
         around = None
-        if (said := self.said(state, blend)).size:
-            around = np.nan_to_num((said - centre[:, None]) / scale[:, None])
+        if (said := self._said(state, blend, centre)) is not None:
+            around = (said - centre[:, None]) / scale[:, None]
+            if np.count_nonzero(np.isnan(state["sums"][:, 3])):
+                around = np.nan_to_num(around)
         return modes, around, centre, scale
 
-    def said(self, state: State, blend: Array) -> Array:
-        """What the anchor says, (series, horizon); (0, 0) where it is the centre.
+    def slots(self, state: State) -> tuple[Array, ...]:
+        """Those of the anchors that are not the centre."""
+        return tuple([state[name] for name, _ in self.slotted])
 
-        blend: (series or 1, horizon, other anchors), what each of the blended ones pulls towards itself.
-        """
-        first = self.anchors[0]
+    def _said(self, state: State, blend: Array, centre: Array) -> Array | None:
+        """What the anchor says, (series, horizon); None where it is the centre."""
+        first, now = self.anchors[0], state["time"].item(0)
         if first is None and not self.blended:
-            return _NOTHING
-        base = self.scaler.read(state["sums"])[0][:, None] if first is None else self._says(state, 0, first)
-        said = base
-        for i, anchor in enumerate(self.anchors[1:], 1):
+            return None
+        base = said = centre[:, None] if first is None else first.read(state["slots_0"], now, self.horizon)
+        for i, anchor in enumerate(self.anchors[1:]):
             if anchor:
-                said = said + blend[..., i - 1] * (self._says(state, i, anchor) - base)
+                pull = anchor.read(state[f"slots_{i + 1}"], now, self.horizon) - base
+                pull *= blend[..., i]
+                said = said + pull
         return said
-
-    def _says(self, state: State, i: int, anchor: SeasonSlots) -> Array:
-        slots, now = state[f"slots_{i}"], state["time"].item(0)
-        if compiles():
-            found: Array = compiled_memory().said(slots, anchor.phase(now), self.horizon)
-            return found
-        return anchor.read(slots, now, self.horizon)
 
     def evened(self, state: State) -> Complex:
         """The modes of `state` as local means, however densely the series were seen."""
@@ -213,32 +218,30 @@ class LinearMemory:
         values, time, before = row.values[:, 0], row.times.item(), state["time"].item(0)
         step = 0.0 if math.isnan(before) else time - before
         if compiles():
-            kept, decay = self.scaler.kept(step), self.bank.decay(step)
-            rows = state["sums"], state["modes"], values, kept, decay, self.bank.gain
-            sums, modes, u = compiled_memory().moved(*rows)
-            seen = state["share"], state["start"], values, time, modes, self.bank.timescales[-1]
-            full = step == 1.0 and compiled_memory().unbroken(*seen)
+            own = state["sums"], state["modes"], state["share"], state["start"]
+            moves = step, self.scaler.kept(step), self.bank.decay(step), self.slots_kept
+            told = compiled_memory().moved(
+                compiled_memory().Row(values, time, *moves),
+                own,
+                self.slots(state),
+                self.bank.gain,
+                self.bank.timescales.item(-1),
+            )
+            sums, modes, slots, u, full = told
+            after = dict(zip([name for name, _ in self.slotted], slots, strict=True))
         else:
             sums, inputs = self.scaler.step(state["sums"], values, step)
             modes = self.bank.step(state["modes"], inputs, step)
             centre, scale = self.scaler.read(sums)
             u = (values - centre) / scale
             full = step == 1.0 and self.density.unbroken(state, row, modes)
-        after = {"time": row.times.repeat(len(values)), "sums": sums, "modes": modes}
+            after = {name: anchor.step(state[name], values, time) for name, anchor in self.slotted}
+        after |= {"time": row.times.repeat(len(values)), "sums": sums, "modes": modes}
         if not full:
             after |= self.density.run(state, row, modes[:, None])[1]
-        for name, anchor in self._slots():
-            if compiles():
-                phase, kept = anchor.phase(time), anchor.kept
-                after[name] = compiled_memory().replaced(state[name], values, phase, kept)
-            else:
-                after[name] = anchor.step(state[name], values, time)
         if self.covariates.n_columns:
             after |= self.covariates.advance(state, row, np.array([step]))
         return state | after, u[:, None]
-
-    def _slots(self) -> Iterator[tuple[str, SeasonSlots]]:
-        return ((f"slots_{i}", anchor) for i, anchor in enumerate(self.anchors) if anchor)
 
     def _blocks(self, panel: Panel) -> Iterator[slice]:
         n_series, n_rows = panel.values.shape

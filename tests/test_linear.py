@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fracts import FracRidge
 from fracts.cuts import FOLDS, Cuts
 from fracts.evidence import PENALTIES, choose
 from fracts.folds import FoldMoments, Share, Targets, known_targets, origins
@@ -341,3 +342,21 @@ def test_held_out_time_tells_whether_series_share_coefficients(monkeypatch):
     assert is_pooled("auto", same_law, memory(same_law))
     monkeypatch.setattr("fracts.linear_fit._MOST_NUMBERS", 100)
     assert is_pooled("auto", apart, memory(apart))
+
+
+@pytest.mark.parametrize("anchor", ["centre", "last", "season", "auto"])
+def test_compiled_or_in_numpy_an_anchor_says_the_same(anchor, request):
+    y = np.random.default_rng(0).normal(size=(90, 2)).cumsum(0)
+    model = FracRidge(7, season_lengths=5, anchor=anchor).fit(y)
+    begun = [[np.nan, np.nan], [2.0, np.nan], [np.nan, 3.0], [1.0, 4.0]]
+
+    def streamed():
+        stream = model.apply(y[:3])
+        told = [stream.forecast()]
+        for row in [*begun, *y[:8].tolist()]:
+            told.append(stream.learn_many(row).forecast())
+        return np.array(told)
+
+    compiled = streamed()
+    request.getfixturevalue("without_numba")
+    np.testing.assert_allclose(compiled, streamed(), rtol=0, atol=1e-10)

@@ -68,7 +68,7 @@ class Targets:
         """(series, rows, horizon) after the rows `start` to `stop`, NaN for none."""
         values, times = self.panel.values, self.panel.times
         until = int(np.searchsorted(times, times[stop - 1] + self.horizon + 1))
-        wanted = self.panel.part(start, until).ahead(self.horizon)[:, : stop - start]
+        wanted = self.panel.part(start, until).ahead(self.horizon, stop - start)
         rows = np.arange(start, stop)
         silent = np.isnan(values[:, start:stop])
         wanted[silent | (rows < self._begin[:, None]) | (rows >= self._end[:, None])] = np.nan

@@ -257,8 +257,7 @@ class LinearMemory:
         if not n_known:
             return np.empty((len(panel.values), rows.stop - rows.start, self.horizon, 0))
         near = panel.reaching(rows.start, rows.stop, self.horizon)
-        ahead = near.covariates_ahead(self.horizon, n_known)
-        return ahead[:, : rows.stop - rows.start]
+        return near.covariates_ahead(self.horizon, n_known, rows.stop - rows.start)
 
     def _block(self, state: State, part: Panel, steps: Array) -> tuple[Complex, Array, State]:
         """Evened modes and sums after each row of `part`, and the state after the last but for the slots."""

@@ -106,7 +106,8 @@ def fit_linear(
             anchor, (penalty,) = UNTRIED[0], _of_strength([UNTRIED[1]], strength)
             mixture = Mixture.of_one(memory.leaning_on(anchor), penalty)
         leads = np.arange(memory.horizon)
-        at_once = _leads_at_once(mixture.memory, max(len(share.weights) for share in shares), holes)
+        n_groups = 1 if pooled else max(len(share.weights) for share in shares)
+        at_once = _leads_at_once(mixture.memory, n_groups, holes)
         batches = np.array_split(leads, -(-leads.size // at_once))
         solved = [_solve(mixture, share, batches, pooled) for share in shares]
         coefficients, held_out, errors = (np.concatenate(parts) for parts in zip(*solved, strict=True))
@@ -139,11 +140,11 @@ def _mixture(
     return mixed(memory.blending(), share, leads, counts, pooled, penalties, most)
 
 
-def _leads_at_once(memory: LinearMemory, n_series: int, holes: bool) -> int:
+def _leads_at_once(memory: LinearMemory, n_groups: int, holes: bool) -> int:
     """Leads to solve in one pass: many where they share matrices, few where each has its own."""
     if holes or memory.covariates.n_known:
         return _LEADS_AT_ONCE
-    tied = n_series * memory.n_features * max(memory.n_ahead, 1)
+    tied = n_groups * memory.n_features * max(memory.n_ahead, 1)
     return max(_LEADS_AT_ONCE, _TIED_NUMBERS // tied)
 
 
@@ -184,7 +185,7 @@ def _held_out_errors(memory: LinearMemory, panel: Panel, held_out: Array) -> lis
         for one, series in groups_of(part, group):
             learned, n = held_out[one, part.fold - 1], part.features.shape[-1]
             error = part.targets[0, series] - part.features[series] @ learned[:n]
-            error -= (part.ahead[0, series] * learned[n:].T).sum(-1)
+            error -= np.einsum("solk,kl->sol", part.ahead[0, series], learned[n:])
             errors[one].append(error.reshape(-1, memory.horizon))
     return [np.concatenate(found) for found in errors]
 

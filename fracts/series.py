@@ -76,9 +76,7 @@ class Panel:
         row, found = self.rows_ahead(horizon, n_rows)
         return np.where(found, self.values[np.arange(len(self.values))[:, None, None], row], np.nan)
 
-    def covariates_ahead(
-        self, horizon: int, n_known: int, n_rows: int | None = None
-    ) -> NDArray[np.float64]:
+    def covariates_ahead(self, horizon: int, n_known: int, n_rows: int | None = None) -> NDArray[np.float64]:
         """(series, rows, horizon, n_known): the first columns where `ahead` has its values, 0 for none."""
         row, found = self.rows_ahead(horizon, n_rows)
         known = self.covariates[..., :n_known][np.arange(len(self.values))[:, None, None], row]

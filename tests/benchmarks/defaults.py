@@ -1,4 +1,4 @@
-"""What does `FracForecaster(24).fit(y)` cost and give on one series, beside models that are points of its space?
+"""What does `FracForecaster(24).fit(y)` cost and give on one series, beside simpler models?
 
     FRACTS_DATA=folder python tests/benchmarks/defaults.py [--data NAME ...] [--no-record]
 

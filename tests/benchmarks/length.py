@@ -79,9 +79,7 @@ def tried(name, seed, y, fitted, spans, exact=False):
         groups = {"FracRidge": {n: (at[:, i] - truth) ** 2 for n, at in said.items()}}
         if exact:
             windows = {n: exact_weights(n, span) for n in LENGTHS if n <= LONGEST_EXACT}
-            there = {
-                n: (y[origins[:, None] - 1 - np.arange(n)] @ w - truth) ** 2 for n, w in windows.items()
-            }
+            there = {n: (y[origins[:, None] - 1 - np.arange(n)] @ w - truth) ** 2 for n, w in windows.items()}
             groups["exact"] = there | ({"all": (best - truth) ** 2} if span == 1 else {})
         for model_name, errors in groups.items():
             for n, (ratio, error) in compared(errors).items():
@@ -103,7 +101,9 @@ def main():
     parser.add_argument("--data", nargs="+", choices=series(), default=list(series()))
     parser.add_argument("--no-record", action="store_true")
     asked = parser.parse_args()
-    print(f"{'data':<18} {'draw':>4} {'model':<10} {'span':>5} {'length':>7} {'MSE':>9} {'ratio':>7} {'+-':>6}")
+    print(
+        f"{'data':<18} {'draw':>4} {'model':<10} {'span':>5} {'length':>7} {'MSE':>9} {'ratio':>7} {'+-':>6}"
+    )
     for name in asked.data:
         draws, fitted, exact = series()[name]
         for seed, y in enumerate(draws()):
@@ -111,7 +111,10 @@ def main():
             record("length", rows)
             for r in rows:
                 told = f"{r['mse']:>9.4f} {r['ratio']:>7.4f} {r['error']:>6.4f}"
-                print(f"{name:<18} {seed:>4} {r['model']:<10} {r['span']:>5} {r['length']:>7} {told}", flush=True)
+                print(
+                    f"{name:<18} {seed:>4} {r['model']:<10} {r['span']:>5} {r['length']:>7} {told}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

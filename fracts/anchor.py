@@ -80,11 +80,14 @@ class SeasonSlots:
             return level
         return _filled(_level(due), _level(slots[:, -1:]))
 
-    def run(self, slots: Array, values: Array, times: Array, horizon: int) -> tuple[Array, Array]:
-        """The slots after the rows, and what `read` says after each of them: (series, rows, horizon)."""
+    def run(self, slots: Array, values: Array, times: Array, leads: Ints) -> tuple[Array, Array]:
+        """The slots after the rows, and what `read` says after each of them: (series, rows, leads).
+
+        leads: of those from 1 on, in steps.
+        """
         rounds, phase = self._rounds(times)
         sums, last = self._sums(slots, values, rounds, phase)
-        ahead = (phase[:, None] + np.arange(1, horizon + 1)) % self.season_length
+        ahead = (phase[:, None] + leads) % self.season_length
         # What lies later in the season than now was last seen in the round before.
         said = _level(sums)[:, rounds[:, None] + (ahead <= phase[:, None]), ahead]
         return self._ends(sums, last), _filled(said, last[:, 1:, None])

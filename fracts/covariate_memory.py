@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fracts.anchor import SeasonSlots
 from fracts.records import record
@@ -73,20 +74,25 @@ class CovariateMemory:
         }
         return slots | {"covariates": last[:, -1].copy(), "covariate_modes": modes[:, -1].copy()}
 
-    def walk(self, state: State, part: Panel, steps: Array) -> tuple[State, Array, Array]:
-        """State after the rows, features (series, rows, features) and `said` (anchors, series, rows, horizon,
-        known): what each anchor of the series saw of the columns known in advance."""
+    def walk(
+        self, state: State, part: Panel, steps: Array, leads: NDArray[np.int64]
+    ) -> tuple[State, Array, Array]:
+        """State after the rows, features (series, rows, features) and `said` (anchors, series, rows, leads,
+        known): what each anchor of the series saw of the columns known in advance.
+
+        leads: of those from 1 on, in steps.
+        """
         n_series, n_rows = part.values.shape
-        said = np.zeros((len(self.anchors), n_series, n_rows, self.horizon, self.n_known))
+        said = np.zeros((len(self.anchors), n_series, n_rows, leads.size, self.n_known))
         if not self.n_columns:
             return {}, np.empty((n_series, n_rows, 0)), said
         last, modes = self._run(state, part, steps)
         after = {"covariates": last[:, -1].copy(), "covariate_modes": modes[:, -1].copy()}
         known = self._known(part)
         for i, (name, anchor) in self._numbered():
-            slots, seen = anchor.run(_flat(state[name]), known, part.times, self.horizon)
+            slots, seen = anchor.run(_flat(state[name]), known, part.times, leads)
             after[name] = slots.reshape(state[name].shape)
-            seen = seen.reshape(n_series, self.n_known, n_rows, self.horizon)
+            seen = seen.reshape(n_series, self.n_known, n_rows, leads.size)
             said[i] = np.nan_to_num(np.moveaxis(seen, 1, -1))
         return after, _features(last, modes), said
 

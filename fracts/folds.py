@@ -68,7 +68,7 @@ class Targets:
         """(series, rows, horizon) after the rows `start` to `stop`, NaN for none."""
         values, times = self.panel.values, self.panel.times
         until = int(np.searchsorted(times, times[stop - 1] + self.horizon + 1))
-        wanted = self.panel.part(start, until).ahead(self.horizon)[:, : stop - start]
+        wanted = self.panel.part(start, until).ahead(self.horizon, stop - start)
         rows = np.arange(start, stop)
         silent = np.isnan(values[:, start:stop])
         wanted[silent | (rows < self._begin[:, None]) | (rows >= self._end[:, None])] = np.nan
@@ -112,9 +112,9 @@ def _origins_of(
 ) -> Iterator[Origins]:
     """`origins` of a lot of `series`, in `panel` alone."""
     targets = Targets(panel, memory.horizon, memory.longest_season)
-    for walk in memory.walk(memory.empty(len(panel.values)), panel):
+    for walk in memory.walk(memory.empty(len(panel.values)), panel, leads=leads):
         wanted = targets.after(walk.rows.start, walk.rows.stop)[..., leads]
-        around = standard_targets(wanted, walk.anchors[..., leads], walk.centre, walk.scale)
+        around = standard_targets(wanted, walk.anchors, walk.centre, walk.scale)
         times = panel.times[walk.rows]
         here, there = cuts.tried(times), cuts.reached(times + memory.horizon)
         pairs = here * (len(FOLDS) + 1) + there
@@ -122,9 +122,8 @@ def _origins_of(
             fold, last_fold = divmod(int(pair), len(FOLDS) + 1)
             mine = pairs == pair
             at = mine.any(0)
-            ahead = walk.ahead[:, :, at][..., leads, :]
             sorted_out = np.where(mine[:, at, None], around[:, :, at], np.nan)
-            yield Origins(series, fold, last_fold, walk.features[:, at], sorted_out, ahead)
+            yield Origins(series, fold, last_fold, walk.features[:, at], sorted_out, walk.ahead[:, :, at])
 
 
 def standard_targets(wanted: Array, anchors: Array, centre: Array, scale: Array) -> Array:

@@ -106,7 +106,8 @@ def fit_linear(
             anchor, (penalty,) = UNTRIED[0], _of_strength([UNTRIED[1]], strength)
             mixture = Mixture.of_one(memory.leaning_on(anchor), penalty)
         leads = np.arange(memory.horizon)
-        at_once = _leads_at_once(mixture.memory, max(len(share.weights) for share in shares), holes)
+        n_groups = 1 if pooled else max(len(share.weights) for share in shares)
+        at_once = _leads_at_once(mixture.memory, n_groups, holes)
         batches = np.array_split(leads, -(-leads.size // at_once))
         solved = [_solve(mixture, share, batches, pooled, of_noise) for share in shares]
         coefficients, held_out, errors, noise = (np.concatenate(parts) for parts in zip(*solved, strict=True))
@@ -139,11 +140,11 @@ def _mixture(
     return mixed(memory.blending(), share, leads, counts, pooled, penalties, most)
 
 
-def _leads_at_once(memory: LinearMemory, n_series: int, holes: bool) -> int:
+def _leads_at_once(memory: LinearMemory, n_groups: int, holes: bool) -> int:
     """Leads to solve in one pass: many where they share matrices, few where each has its own."""
     if holes or memory.covariates.n_known:
         return _LEADS_AT_ONCE
-    tied = n_series * memory.n_features * max(memory.n_ahead, 1)
+    tied = n_groups * memory.n_features * max(memory.n_ahead, 1)
     return max(_LEADS_AT_ONCE, _TIED_NUMBERS // tied)
 
 

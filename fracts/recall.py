@@ -12,6 +12,7 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fracts.anchor import SeasonSlots
 from fracts.bank import Complex, ModeBank
@@ -38,9 +39,9 @@ class Walk(NamedTuple):
 
     rows: slice
     features: Array  # (series, rows, features)
-    anchors: Array  # (anchors, series, rows, horizon), one where they are blended
+    anchors: Array  # (anchors, series, rows, leads), one where they are blended
     # Covariates less what each anchor saw of them, then the other anchors less the first, where blended.
-    ahead: Array  # (anchors, series, rows, horizon, ahead)
+    ahead: Array  # (anchors, series, rows, leads, ahead)
     centre: Array  # (series, rows)
     scale: Array  # (series, rows)
     state: State  # after the last row
@@ -140,7 +141,7 @@ class LinearMemory:
         if panel.times.size == 1:
             return self._step(state, panel)
         blocks = []
-        for rows in self._blocks(panel):
+        for rows in self._blocks(panel, self.horizon):
             part = panel.part(rows.start, rows.stop)
             slots = {k: a.advance(state[k], part.values, part.times) for k, a in self.slotted}
             steps = self._steps(state, part)
@@ -150,22 +151,29 @@ class LinearMemory:
         centre, scale = self.scaler.read(np.concatenate(blocks, axis=1))
         return state, (panel.values - centre) / scale
 
-    def walk(self, state: State, panel: Panel, ahead: Array | None = None) -> Iterator[Walk]:
+    def walk(
+        self,
+        state: State,
+        panel: Panel,
+        ahead: Array | None = None,
+        leads: NDArray[np.int64] | None = None,
+    ) -> Iterator[Walk]:
         """Pass over the rows of `panel` from `state`, a block at a time.
 
         ahead: (series, rows, horizon, known), covariates known in advance after each row; None for those of
-        the rows that follow in `panel`.
+        the rows that follow in `panel`.  leads: to look at, from 0; None for all.
         """
-        for rows in self._blocks(panel):
+        at = np.arange(self.horizon) if leads is None else leads
+        for rows in self._blocks(panel, at.size):
             part = panel.part(rows.start, rows.stop)
             steps = self._steps(state, part)
             modes, sums, after = self._block(state, part, steps)
-            ran = {k: a.run(state[k], part.values, part.times, self.horizon) for k, a in self.slotted}
-            covariates, past, seen = self.covariates.walk(state, part, steps)
+            ran = {k: a.run(state[k], part.values, part.times, 1 + at) for k, a in self.slotted}
+            covariates, past, seen = self.covariates.walk(state, part, steps, 1 + at)
             state = state | after | {k: slots for k, (slots, _) in ran.items()} | covariates
-            view = self._view(modes, sums, {k: said for k, (_, said) in ran.items()})
+            view = self._view(modes, sums, {k: said for k, (_, said) in ran.items()}, at.size)
             told = self._known_ahead(panel, rows) if ahead is None else ahead[:, rows]
-            yield Walk(rows, *self._with(view, past, told - seen), state)
+            yield Walk(rows, *self._with(view, past, told[..., at, :] - seen), state)
 
     def read(self, state: State) -> tuple[Array, Array, Array, Array, Array]:
         """Features (series, features), anchors (anchors, series, horizon), covariates ahead (anchors, series,
@@ -174,7 +182,9 @@ class LinearMemory:
         Where covariates are known in advance the state holds them as `ahead`, (series, horizon, known).
         """
         said = {k: a.read(state[k], state["time"][0], self.horizon) for k, a in self.slotted}
-        return self._with(self._view(self.evened(state), state["sums"], said), *self.covariates.read(state))
+        return self._with(
+            self._view(self.evened(state), state["sums"], said, self.horizon), *self.covariates.read(state)
+        )
 
     def view(self, state: State, blend: Array) -> tuple[Complex, Array | None, Array, Array]:
         """Evened modes around the centre (series, modes), in the units of the series; what the anchor, with
@@ -243,9 +253,10 @@ class LinearMemory:
             after |= self.covariates.advance(state, row, np.array([step]))
         return state | after, u[:, None]
 
-    def _blocks(self, panel: Panel) -> Iterator[slice]:
+    def _blocks(self, panel: Panel, n_leads: int) -> Iterator[slice]:
         n_series, n_rows = panel.values.shape
-        numbers = 2 * self.bank.tau.size + len(self.anchors) * self.horizon * self.n_ahead
+        of_a_lead = len(self.anchors) + self.n_bases * self.n_ahead
+        numbers = 2 * self.bank.tau.size + n_leads * of_a_lead
         length = int(np.clip(_BLOCK_NUMBERS // (n_series * numbers), 1, _BLOCK_ROWS))
         return (slice(start, min(start + length, n_rows)) for start in range(0, n_rows, length))
 
@@ -260,8 +271,7 @@ class LinearMemory:
         if not n_known:
             return np.empty((len(panel.values), rows.stop - rows.start, self.horizon, 0))
         near = panel.reaching(rows.start, rows.stop, self.horizon)
-        ahead = near.covariates_ahead(self.horizon, n_known)
-        return ahead[:, : rows.stop - rows.start]
+        return near.covariates_ahead(self.horizon, n_known, rows.stop - rows.start)
 
     def _block(self, state: State, part: Panel, steps: Array) -> tuple[Complex, Array, State]:
         """Evened modes and sums after each row of `part`, and the state after the last but for the slots."""
@@ -283,11 +293,13 @@ class LinearMemory:
             ahead, anchors = np.concatenate([ahead, apart[None]], axis=-1), anchors[:1]
         return np.concatenate([features, past], axis=-1), anchors, ahead, centre, scale
 
-    def _view(self, modes: Complex, sums: Array, said: dict[str, Array]) -> tuple[Array, Array, Array, Array]:
+    def _view(
+        self, modes: Complex, sums: Array, said: dict[str, Array], n_leads: int
+    ) -> tuple[Array, Array, Array, Array]:
         """Features, anchors (first axis), centre and scale at the rows of `modes` and `sums`."""
         centre, scale = self.scaler.read(sums)
         features = self.bank.features(modes, centre - self.scaler.origin(sums), scale)
-        anchors = np.zeros((len(self.anchors), *centre.shape, self.horizon))
+        anchors = np.zeros((len(self.anchors), *centre.shape, n_leads))
         for i, name in enumerate(f"slots_{i}" for i in range(len(self.anchors))):
             if name in said:  # before any value a slot says the centre
                 anchors[i] = np.nan_to_num((said[name] - centre[..., None]) / scale[..., None])

@@ -55,10 +55,13 @@ class Panel:
         """Some of the series."""
         return Panel(self.values[series], self.times, self.covariates[series])
 
-    def rows_ahead(self, horizon: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def rows_ahead(
+        self, horizon: int, n_rows: int | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """(series, rows, horizon) each, or (1, rows, horizon) where alike for all series: the row nearest to
-        1..horizon steps after each row, at most half a step away, and whether there is one."""
-        due = self.times[:, None] + np.arange(1, horizon + 1)
+        1..horizon steps after each of the first `n_rows` (None: all), at most half a step away, and whether
+        there is one."""
+        due = self.times[:n_rows, None] + np.arange(1, horizon + 1)
         if (np.diff(self.times) < 1).any():  # several rows for a lead, of which some may have no value
             rows = np.stack([_nearest(self.times, row, due) for row in self.values])
         else:
@@ -67,15 +70,15 @@ class Panel:
         apart = self.times[row] - due
         return row, (rows < len(self.times)) & (apart >= -0.5) & (apart < 0.5)
 
-    def ahead(self, horizon: int) -> NDArray[np.float64]:
-        """(series, rows, horizon): the value nearest to 1..horizon steps after each row, at most half a step
-        away, or NaN."""
-        row, found = self.rows_ahead(horizon)
+    def ahead(self, horizon: int, n_rows: int | None = None) -> NDArray[np.float64]:
+        """(series, rows, horizon): the value nearest to 1..horizon steps after each of the first `n_rows`
+        (None: all), at most half a step away, or NaN."""
+        row, found = self.rows_ahead(horizon, n_rows)
         return np.where(found, self.values[np.arange(len(self.values))[:, None, None], row], np.nan)
 
-    def covariates_ahead(self, horizon: int, n_known: int) -> NDArray[np.float64]:
+    def covariates_ahead(self, horizon: int, n_known: int, n_rows: int | None = None) -> NDArray[np.float64]:
         """(series, rows, horizon, n_known): the first columns where `ahead` has its values, 0 for none."""
-        row, found = self.rows_ahead(horizon)
+        row, found = self.rows_ahead(horizon, n_rows)
         known = self.covariates[..., :n_known][np.arange(len(self.values))[:, None, None], row]
         return np.where(found[..., None], known, 0.0)
 

@@ -32,7 +32,7 @@ def test_every_row_says_the_decayed_mean_of_its_phase(seed, season, memory, whol
     values = np.where(rng.random((2, 30)) < 0.3, nan, rng.normal(size=(2, 30)))
     times = np.cumsum(rng.integers(1, 4, 30) if whole else rng.exponential(size=30)).astype(float)
     anchor = SeasonSlots(season, memory)
-    _, said = anchor.run(anchor.empty(2), values, times, 12)
+    _, said = anchor.run(anchor.empty(2), values, times, np.arange(1, 13))
     expected = [[[written_out(anchor, v, times, t, k) for k in range(1, 13)] for t in times] for v in values]
     np.testing.assert_allclose(said, expected, rtol=1e-12)
 
@@ -44,9 +44,9 @@ def test_a_stream_equals_a_batch_to_the_bit(seed, season, memory, cut):
     values = np.where(rng.random((3, 30)) < 0.3, nan, rng.normal(size=(3, 30)))
     times = np.cumsum(rng.exponential(size=30))
     anchor = SeasonSlots(season, memory)
-    whole, said = anchor.run(anchor.empty(3), values, times, 5)
+    whole, said = anchor.run(anchor.empty(3), values, times, np.arange(1, 6))
     first = anchor.advance(anchor.empty(3), values[:, :cut], times[:cut])
-    second, later = anchor.run(first, values[:, cut:], times[cut:], 5)
+    second, later = anchor.run(first, values[:, cut:], times[cut:], np.arange(1, 6))
     np.testing.assert_array_equal(second, whole)
     np.testing.assert_array_equal(later, said[:, cut:])
     np.testing.assert_array_equal(anchor.read(whole, times[-1], 5), said[:, -1])
@@ -74,7 +74,9 @@ def test_the_input_state_is_left_alone():
 def test_a_long_gap_changes_nothing_that_is_said(gap):
     anchor = SeasonSlots(4, 5.0)
     slots = anchor.advance(anchor.empty(1), np.array([[1.0, 2.0, 3.0, 4.0, 2.0]]), np.arange(5.0))
-    after, _ = anchor.run(slots, np.array([[nan, 6.0]]), np.array([4 * gap + 4, 4 * gap + 5]), 1)
+    after, _ = anchor.run(
+        slots, np.array([[nan, 6.0]]), np.array([4 * gap + 4, 4 * gap + 5]), np.ones(1, int)
+    )
     np.testing.assert_array_equal(
         anchor.read(after, 4 * gap + 7, 4)[:, [0, 2, 3]], anchor.read(slots, 7, 4)[:, [0, 2, 3]]
     )

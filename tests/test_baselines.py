@@ -116,7 +116,7 @@ def test_the_anchor_at_every_row_is_that_of_a_stream(seed, season, horizon, whol
     values = np.where(rng.random((2, 30)) < 0.3, nan, rng.normal(size=(2, 30)))
     times = np.cumsum(rng.integers(1, 4, 30) if whole else rng.exponential(size=30)).astype(float)
     anchor = SeasonSlots(season)
-    end, reads = anchor.run(anchor.empty(2), values, times, horizon)
+    end, reads = anchor.run(anchor.empty(2), values, times, np.arange(1, horizon + 1))
     said, slots = anchor.before(anchor.empty(2), values, times), anchor.empty(2)
     for row, time in enumerate(times):
         np.testing.assert_array_equal(said[:, row], anchor.read(slots, time - 1, 1)[:, 0])

@@ -36,7 +36,9 @@ class Naive(AtEveryRow, Forecaster):
 
     def _fit(self, panel: Panel, clock: Clock) -> None:
         state = self._advance(self._empty_state(len(panel.values)), panel)
-        _, rule = _LAST.run(_LAST.empty(len(panel.values)), panel.values, panel.times, self.horizon)
+        _, rule = _LAST.run(
+            _LAST.empty(len(panel.values)), panel.values, panel.times, np.arange(1, self.horizon + 1)
+        )
         self.shape_ = learn_shape(panel, rule, size(state))
 
     def _empty_state(self, n_series: int) -> State:
@@ -60,7 +62,7 @@ class Naive(AtEveryRow, Forecaster):
     def _points_at(
         self, state: State, panel: Panel, rows: NDArray[np.int64], horizon: int
     ) -> NDArray[np.float64]:
-        return _LAST.run(state["slots"], panel.values, panel.times, horizon)[1][:, rows]
+        return _LAST.run(state["slots"], panel.values, panel.times, np.arange(1, horizon + 1))[1][:, rows]
 
     def _around(
         self, points: NDArray[np.float64], sizes: NDArray[np.float64], levels: NDArray[np.float64]

@@ -43,9 +43,8 @@ class SeasonalNaive(AtEveryRow, Forecaster):
         self.season_lengths_ = (self._chosen_length(panel, clock),)
         self._slots = SeasonSlots(*self.season_lengths_)
         state = self._advance(self._empty_state(len(panel.values)), panel)
-        _, rule = self._slots.run(
-            self._slots.empty(len(panel.values)), panel.values, panel.times, self.horizon
-        )
+        leads, empty = np.arange(1, self.horizon + 1), self._slots.empty(len(panel.values))
+        _, rule = self._slots.run(empty, panel.values, panel.times, leads)
         self.shape_ = learn_shape(panel, rule, size(state))
 
     def _chosen_length(self, panel: Panel, clock: Clock) -> int:
@@ -84,7 +83,8 @@ class SeasonalNaive(AtEveryRow, Forecaster):
     def _points_at(
         self, state: State, panel: Panel, rows: NDArray[np.int64], horizon: int
     ) -> NDArray[np.float64]:
-        return self._slots.run(state["slots"], panel.values, panel.times, horizon)[1][:, rows]
+        leads = np.arange(1, horizon + 1)
+        return self._slots.run(state["slots"], panel.values, panel.times, leads)[1][:, rows]
 
     def _around(
         self, points: NDArray[np.float64], sizes: NDArray[np.float64], levels: NDArray[np.float64]

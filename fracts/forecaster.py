@@ -27,7 +27,7 @@ from fracts.heads import QuantileHead
 from fracts.inspection import Inspection
 from fracts.linear import Reading
 from fracts.linear_fit import fit_linear, is_pooled
-from fracts.network import FracNetwork, as_arrays, as_state, as_weights, load_weights, with_tails
+from fracts.network import FracNetwork, as_arrays, as_state, as_weights, held_now, load_weights
 from fracts.network_response import network_response, typical_rows
 from fracts.online import due_row, encode_row, head_row, shift_medians
 from fracts.passes import ROWS_AT_ONCE
@@ -103,7 +103,7 @@ class FracForecaster(Calibration, Forecaster, Inspection):
     network_ : torch module; None where n_layers is 0. Single rows are stepped with a copy of its weights that
         fit, load and apply make: after a change by hand `apply` a history.
     network_kept_ : tuple, the parts of the network, "shift" of the median and "stretch" around it, that beat
-        the linear path on held-out time; the others are silent.
+        the linear path on held-out time; the others are silent. Without any the network is left out.
     history_ : list of (epoch, train_loss, held_out_loss); epoch 0 is the linear path.
     device_ : str, trained on.
     covariates_ : list, the columns of `X`.
@@ -248,8 +248,9 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         super()._start(panel, reading)
 
     def _copy_weights(self) -> None:
-        """Take down the weights of the network as they are now, for single rows."""
-        self._plan: Plan | None = None if self.network_ is None else plan_of(self.network_)
+        """Take down the weights of the network as they are now, for single rows; a silent one is left out."""
+        network = self.network_
+        self._plan: Plan | None = None if network is None or network.head.silent else plan_of(network)
 
     def _learned_on(self, rows: Continuation) -> dict[str, Any]:
         if self._recursion is None:
@@ -258,7 +259,7 @@ class FracForecaster(Calibration, Forecaster, Inspection):
 
     def _empty_state(self, n_series: int) -> State:
         state, features = self._path.empty(self.series_ids_), None
-        if self.network_ is not None:
+        if self.network_ is not None and self._plan is not None:
             state |= as_arrays(self.network_.encoder.empty(n_series))
             features = state["features"]
         return state | ({} if self._calibrator is None else self._calibrator.empty(state["group"], features))
@@ -330,7 +331,7 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         reading, centre, scale, after = self._path.passed(state, panel, rows, ahead)
         seen: State = {k: state[k].repeat(rows.size) for k in ("group", "noise") if k in state}
         features: NDArray[np.floating] = np.empty((*panel.values.shape, 0))
-        if self.network_ is not None:
+        if self.network_ is not None and self._plan is not None:
             tokens, encoded = self._encoded(self.network_, state, panel, (panel.values - centre) / scale)
             features, after = tokens.numpy(), after | as_arrays(encoded)
             seen["features"] = features[:, rows].reshape(-1, features.shape[-1])
@@ -369,8 +370,9 @@ class FracForecaster(Calibration, Forecaster, Inspection):
             check_layers(weights, model.width, model.n_layers)
             model.network_ = model._new_network(torch.Generator())
             load_weights(model.network_, weights)
-            model._state = with_tails(model._state, model.n_layers)
         model._copy_weights()
+        if model.network_ is not None:
+            model._state = held_now(model._state, model.n_layers, silent=model._plan is None)
         return model
 
     def _network_kernel(self, lags: NDArray[np.int64], lead: int) -> NDArray[np.float64]:

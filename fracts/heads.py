@@ -54,12 +54,20 @@ class QuantileHead(nn.Module):
     @torch.no_grad()
     def silence(self, *parts: str) -> None:
         """Make parts of the network, some of `PARTS`, add nothing to the linear path."""
-        layers = [self.out] if self.weigh is None else [self.out, self.weigh]
-        for layer, part in product(layers, parts):
+        for layer, part in product(self._last, parts):
             shift = layer.out_features // 3
             rows = slice(0, shift) if part == "shift" else slice(shift, 3 * shift)
             layer.weight[rows] = 0.0
             layer.bias[rows] = 0.0
+
+    @property
+    def silent(self) -> bool:
+        """Whether the network adds nothing to the linear path."""
+        return not any(bool(weights.any()) for layer in self._last for weights in layer.parameters())
+
+    @property
+    def _last(self) -> list[nn.Linear]:
+        return [self.out] if self.weigh is None else [self.out, self.weigh]
 
     @torch.no_grad()
     def shift_weight(self, lead: int) -> Tensor:

@@ -76,8 +76,12 @@ def as_arrays(state: EncoderState) -> State:
     return {name: tensor.numpy().copy() for name, tensor in tensors.items()}
 
 
-def with_tails(arrays: State, n_layers: int) -> State:
-    """`arrays` with the tail modes, which the first files of format 1 lack."""
+def held_now(arrays: State, n_layers: int, *, silent: bool) -> State:
+    """The state of a file as it is held now: the first files of format 1 lack the tail modes, and those from
+    before a silent network was left out have its state."""
+    if silent:
+        names = {"features", *(name for i in range(n_layers) for name in layer_names(i))}
+        return {name: array for name, array in arrays.items() if name not in names}
     missing = [names for names in map(layer_names, range(n_layers)) if names[2] not in arrays]
     return arrays | {tail: arrays[modes][..., -1, :].astype(np.float64) for modes, _, tail in missing}
 

@@ -278,6 +278,18 @@ def test_a_silent_network_is_the_linear_path(random_weights):
     assert linear.network_ is None and linear.history_ == [] and not linear.network_kept_
 
 
+def test_a_silent_network_is_not_carried_along(random_weights):
+    y = pd.DataFrame(weekly(1))
+    speaking = alive(random_weights)
+    silent = copy.deepcopy(speaking)
+    silent.network_.head.silence(*PARTS)
+    silent, linear = silent.apply(y), make((7,), n_layers=0).fit(y)
+    assert silent.get_state().keys() == linear.get_state().keys() < speaking.get_state().keys()
+    random_weights(silent.network_, 0)
+    again = silent.apply(y)
+    np.testing.assert_array_equal(again.forecast(level=LEVELS), speaking.forecast(level=LEVELS))
+
+
 def test_a_history_too_short_to_train_on_is_the_linear_path_alone():
     y = weekly(1)[:60, 0]
     model, linear = make().fit(y), make(n_layers=0).fit(y)

@@ -23,7 +23,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from online_peers import CONTESTANTS, series
+from online_peers import CONTESTANTS, series, speaking
 from record import record
 
 HERE = Path(__file__).resolve().parents[2]
@@ -31,6 +31,8 @@ PEERS = Path("tests/benchmarks/online_peers.py")  # of a checkout
 OURS = (
     "FracForecaster",
     "FracForecaster-numpy",
+    "FracForecaster-speaking",
+    "FracForecaster-speaking-numpy",
     "FracRidge",
     "FracRidge-numpy",
     "FracForecaster-pandas",
@@ -95,10 +97,10 @@ def check():
 
     y = series(3_000)
     for model in (
-        FracForecaster(24, season_lengths=24, max_epochs=1, random_state=0),
-        FracRidge(24, season_lengths=24),
+        speaking(FracForecaster(24, season_lengths=24, max_epochs=1, random_state=0).fit(y[:2_000])),
+        FracRidge(24, season_lengths=24).fit(y[:2_000]),
     ):
-        stream = model.fit(y[:2_000]).apply(y[:2_000])
+        stream = model.apply(y[:2_000])
         for value in y[2_000:]:
             stream.learn_one(value)
         off = np.abs(stream.forecast() - model.apply(y).forecast()).max()
@@ -152,21 +154,23 @@ def tell_many(n_series, rounds, compiled):
     history = y[:300].copy()
     history[40:, 0] = np.nan  # too few values for coefficients of its own, so all series share theirs
     rows = []
-    print(f"{'model':>15} {'series':>7} {'observations a second':>22}")
-    for model in (
-        FracForecaster(24, season_lengths=24, random_state=0),
-        FracRidge(24, season_lengths=24, pooled=True),
+    print(f"{'model':>23} {'series':>7} {'observations a second':>22}")
+    for name, model in (
+        ("FracForecaster", FracForecaster(24, season_lengths=24, random_state=0)),
+        ("FracForecaster-speaking", FracForecaster(24, season_lengths=24, random_state=0)),
+        ("FracRidge", FracRidge(24, season_lengths=24, pooled=True)),
     ):
-        many = model.fit(history).apply(panel[:48])
+        many = model.fit(history)
+        many = (speaking(many) if name.endswith("speaking") else many).apply(panel[:48])
         many.learn_many(panel[48])
         begun = time.perf_counter()
         for row in panel[49 : 49 + rounds]:
             many.learn_many(row)
         rate = n_series * rounds / (time.perf_counter() - begun)
-        print(f"{type(model).__name__:>15} {n_series:>7} {rate:>22,.0f}", flush=True)
+        print(f"{name:>23} {n_series:>7} {rate:>22,.0f}", flush=True)
         rows.append(
             {
-                "model": type(model).__name__,
+                "model": name,
                 "compiled": compiled and fast.compiles(),
                 "series": n_series,
                 "rounds": rounds,

@@ -40,8 +40,37 @@ class FracForecasterOne:
         return self.model.learn_one(value).forecast()
 
 
-class FracForecasterNumpy(FracForecasterOne):
+class FracForecasterSpeaking(FracForecasterOne):
+    """The same where the network has a say: it is left out where, as here, it beats nothing on held-out time."""
+
+    def start(self, y):
+        super().start(y)
+        self.model = speaking(self.model).apply(y)
+
+
+def speaking(model):
+    """A fitted `model` with small random weights where its network speaks; to be applied to a history."""
+    import torch
+
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for weights in model.network_.head.parameters():
+            weights.normal_(std=0.01, generator=generator)
+    return model
+
+
+class FracForecasterSpeakingNumpy(FracForecasterSpeaking):
     """The same as where numba is not installed."""
+
+    def start(self, y):
+        from fracts import fast
+
+        fast.find_spec = lambda name: None
+        super().start(y)
+
+
+class FracForecasterNumpy(FracForecasterOne):
+    """The default network as where numba is not installed."""
 
     def start(self, y):
         from fracts import fast
@@ -199,6 +228,8 @@ class RiverHoltWinters(RiverSnarimax):
 CONTESTANTS = {
     "FracForecaster": FracForecasterOne,
     "FracForecaster-numpy": FracForecasterNumpy,
+    "FracForecaster-speaking": FracForecasterSpeaking,
+    "FracForecaster-speaking-numpy": FracForecasterSpeakingNumpy,
     "FracRidge": FracRidgeOne,
     "FracRidge-numpy": FracRidgeNumpy,
     "FracForecaster-pandas": FracForecasterPandas,

@@ -41,7 +41,7 @@ class FracForecasterOne:
 
 
 class FracForecasterSpeaking(FracForecasterOne):
-    """The same where the network has a say: it is left out where, as here, it beats nothing on held-out time."""
+    """The same where the network has a say: it is left out where, as here, held-out time does not want it."""
 
     def start(self, y):
         super().start(y)

@@ -217,9 +217,11 @@ def test_a_million_steps_in_float32_stay_within_a_ten_thousandth_of_one_pass_in_
         2, season_lengths=24, width=8, n_layers=2, n_heads=2, max_epochs=1, random_state=0
     ).fit(y)
     random_weights(model.network_, 0)
+    model = model.apply(y)
     values = rng.normal(size=(1, 1_000_000))
     stream, exact = copy.deepcopy(model.network_), copy.deepcopy(model)
     exact.network_.double()
+    exact = exact.apply(y)
     state = exact._advance(exact._empty_state(1), Panel(values, np.arange(1e6)))
     u = model._path.memory.advance(model._empty_state(1), Panel(values, np.arange(1e6)))[1]
     moved, plan = model._empty_state(1), plan_of(stream)

@@ -175,6 +175,7 @@ def test_what_is_written_does_not_depend_on_the_gap_before_it(random_weights):
     assert ends[0].abs().max() > 0
 
 
+@pytest.mark.slow
 def test_gradients_pass_finite_differences(random_weights):
     mixer = FracMixer(8, 2, 1, 4, (1.0, 100.0), torch.Generator()).double()
     random_weights(mixer, 0)
@@ -263,6 +264,7 @@ def test_under_autocast_a_layer_keeps_time_and_memory_in_float32(off_by=2e-2):
 
 # The compiler itself does what torch warns of.
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+@pytest.mark.slow
 def test_a_layer_is_one_graph_for_a_compiler(monkeypatch):
     """By the op of the GPU, in Triton's interpreter."""
     monkeypatch.setenv("TRITON_INTERPRET", "1")

@@ -346,6 +346,7 @@ def test_what_comes_in_comes_out_and_covariates_are_passed_on():
     assert aware.update(pd.Series([1.0], X.index[250:251]), X).best_estimator_.cutoff_ == X.index[250]
 
 
+@pytest.mark.slow
 def test_a_search_is_silent_unless_asked_for_a_line(tmp_path):
     code = (
         "import numpy as np; from fracts import FracSearch, WindowAverage\n"

@@ -222,7 +222,8 @@ def data(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_told_to_end_a_worker_ends_after_its_trial_and_goes_on_when_started_again(number, data, tmp_path):
     storage = tmp_path / "study.log"
     command = [*COMMAND, "--data", str(data), "--storage", str(storage), "--timeout", "200", "--quiet"]

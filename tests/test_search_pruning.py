@@ -99,6 +99,7 @@ def test_a_pruned_trial_is_in_the_table_without_a_score_and_ranks_last(y):
     assert list(search.study_.trials[1].intermediate_values) == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_the_default_pruner_stops_what_lags_behind(y):
     space = RATES | {"anchor": CategoricalDistribution(["season", "last"])}
     queue = [{"learning_rate": rate, "anchor": "season"} for rate in (2e-3, 3e-3, 4e-3, 5e-3)]
@@ -109,6 +110,7 @@ def test_the_default_pruner_stops_what_lags_behind(y):
     assert list(search.study_.trials[5].intermediate_values) == [0, 1]
 
 
+@pytest.mark.slow
 def test_one_seed_gives_the_same_networks(y):
     first, second = (FracSearch(network(), RATES, n_trials=2, random_state=5).fit(y) for _ in range(2))
     assert [t.value for t in first.study_.trials] == [t.value for t in second.study_.trials]

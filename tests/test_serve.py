@@ -91,6 +91,7 @@ def values_of(client):
     return np.random.default_rng(client).normal(size=HOURS).round(3)
 
 
+@pytest.mark.slow
 def test_no_acknowledged_observation_is_lost_when_the_server_is_killed(server):
     hours = pd.date_range("2024-02-01", periods=HOURS, freq="h")
     acknowledged = [0] * CLIENTS

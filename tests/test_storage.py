@@ -182,6 +182,7 @@ def test_a_file_says_in_the_open_what_it_holds(tmp_path):
     assert ["season_lengths_", {"tuple": [7]}] in fields["learned"]["dict"]
 
 
+@pytest.mark.slow
 def test_a_network_of_float64_comes_back_as_such(tmp_path, two_series, random_weights):
     model = FracForecaster(2, width=8, n_layers=2, n_heads=2, max_epochs=1, random_state=0).fit(
         two_series[:120]

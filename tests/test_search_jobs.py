@@ -31,6 +31,7 @@ def space(trial):
     if isinstance(trial, Trial):  # and not the same choice told again for the table
         print("trial", trial.number, flush=True)
         time.sleep(seconds)
+        print("slept", trial.number, flush=True)
     return {"window": trial.suggest_int("window", 1, 1000)}
 
 y = np.random.default_rng(0).normal(size=200)
@@ -50,17 +51,23 @@ class Worker:
 
     def trial(self):
         """The number of the next trial, once it runs."""
-        return int(self.process.stdout.readline().split()[1])
+        while True:
+            what, number = self.process.stdout.readline().split()
+            if what == "trial":
+                return int(number)
 
     def kill(self):
+        """The numbers of the trials begun since and surely not ended: none or one."""
         self.process.kill()
         self.process.wait()
-        self.process.stdout.close()
+        with self.process.stdout:
+            told = [line.split() for line in self.process.stdout]
+        return [int(number) for what, number in told[-1:] if what == "trial"]
 
     def finish(self):
         told, _ = self.process.communicate(timeout=240)
         assert self.process.returncode == 0
-        return [int(line.split()[1]) for line in told.splitlines()]
+        return [int(line.split()[1]) for line in told.splitlines() if line.startswith("trial")]
 
 
 def trials_of(storage):
@@ -96,14 +103,15 @@ def shared_by_four_with_kills(storage):
     lost = []
     for at in range(3):
         workers[at].trial()
-        lost.append(workers[at].trial())
-        workers[at].kill()
+        time.sleep(1.5)
+        lost += workers[at].kill()
         workers[at] = Worker(storage, 15, 1.0)
     run = [number for worker in workers for number in worker.finish()]
     assert len(run) == len(set(run)), "two workers had one trial"
     trials = trials_of(storage)
     failed = {t.number for t in trials if t.state == TrialState.FAIL}
     retried = [number for t in trials for number in t.system_attrs.get("retry_history", [])]
+    assert lost, "no worker was killed in a trial"
     assert failed == set(retried) >= set(lost), "a trial was lost, or tried again in vain"
     assert set(states(trials)) == {"COMPLETE", "FAIL"} and states(trials).count("COMPLETE") >= 55
     drawn = [t.params["window"] for t in trials if t.state == TrialState.COMPLETE]

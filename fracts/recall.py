@@ -30,7 +30,7 @@ PROFILE_MEMORY = 5.0  # seasons
 _LONG_SEASON = 1000  # steps, above which a state holds one profile
 MAX_FREQUENCIES = 12
 CENTRE_MEMORY = 131072.0  # steps
-_BLOCK_ROWS = 256  # whose states are held at once
+_BLOCK_ROWS = 4096  # whose states are held at once
 _BLOCK_NUMBERS = 2**20  # in those states
 
 

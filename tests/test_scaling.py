@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fracts.scaling import Scaler
+from fracts.scaling import Scaler, decayed_sums
 
 nan = np.nan
 
@@ -20,6 +20,22 @@ def weighted(values, times, timescale):
 
 def steps_of(times):
     return np.diff(times, prepend=times[0])
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 70), st.sampled_from([1, 3, 200]), st.booleans())
+@settings(max_examples=60)
+def test_a_decayed_sum_is_the_one_before_it_decayed_and_what_comes(seed, n_rows, n_modes, of_each):
+    rng = np.random.default_rng(seed)
+    start = rng.normal(size=(2, n_modes)) + 1j * rng.normal(size=(2, n_modes))
+    decay = rng.uniform(0, 1, (n_rows, 2, n_modes) if of_each else (n_rows, n_modes)) * np.exp(1j)
+    drive = rng.normal(size=(2, n_rows, n_modes)).astype(complex)
+    given_start, given_drive = start.copy(), drive.copy()
+    sums = decayed_sums(start, decay, drive)
+    before = np.concatenate([start[:, None], sums], axis=1)[:, :n_rows]
+    due = (decay.swapaxes(0, 1) if of_each else decay) * before + drive
+    np.testing.assert_allclose(sums, due, rtol=1e-12, atol=1e-13)
+    np.testing.assert_array_equal(start, given_start)
+    np.testing.assert_array_equal(drive, given_drive)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.5]), st.sampled_from([3.0, 1e5]))

@@ -3,7 +3,7 @@
     FRACTS_DATA=folder python tests/benchmarks/bench_search.py [--data ETTh1] [--trials 30] [--ridge]
         [--who TPE,AutoNHITS] [--workers 1] [--seconds 300] [--studies folder] [--device cuda] [--out folder]
     python tests/benchmarks/bench_search.py --cuts [--rows 1048576] [--trials 20] [--modes 6]
-        [--workers 1] [--out folder]
+        [--seed 0] [--workers 1] [--out folder]
 
 The first compares, on a sample of 100 series of M4 Hourly, ETTh1 at 96 hours, the log realised variance of
 the S&P 500 (22 days) and the log flow of the Saugeen (30 days), `FracForecaster` as it stands, after 30
@@ -17,12 +17,12 @@ seconds, and a row for each trial that is better than those before it. `--ridge`
 with them, by another `--seed` lest it draw the same at random. `--budget` is the time of AutoNHITS where TPE
 is not run beside it.
 
-With `--cuts` the series are power laws tempered at 64, 256 and 1,024 steps: MA weights of (1 - B)^-0.45 times
-exp(-lag / cut). The longest timescale of the simplest and of the best trial of a search of `FracRidge` is
-told beside the cut, and how much worse the best trial is in each decade of the longest timescale: a flat row
-chooses by chance. Before that it is told how much squared error the best weights of a bank leave over, in
-1e-5 of the noise, at each end of the timescales, were the process known: what is far below the standard error
-of a validation (2e-5 at 2^20 rows) no search can find.
+With `--cuts` the series are power laws tempered at 64, 256 and 1,024 steps, drawn by `--seed`: MA weights of
+(1 - B)^-0.45 times exp(-lag / cut). The longest timescale of the simplest and of the best trial of a search
+of `FracRidge` is told beside the cut, and how much worse the best trial is in each decade of the longest
+timescale: a flat row chooses by chance. Before that it is told how much squared error the best weights of a
+bank leave over, in 1e-5 of the noise, at each end of the timescales, were the process known: what is far
+below the standard error of a validation (2e-5 at 2^20 rows) no search can find.
 """
 
 import json
@@ -112,7 +112,6 @@ def worker(number, settings, model, history, n_trials, seconds, journal):
         timeout=seconds or None,
         storage=journal,
         refit=False,
-        random_state=0,
         callback=lambda study, trial: len(study.get_trials(deepcopy=False)) >= n_trials,
         verbose=1 if number == 0 else 0,
         **settings,
@@ -134,7 +133,8 @@ def ours(who, model, table, n_test, step, n_trials, journal):
         for number in range(n_workers):
             seed = option("--seed", 0) + number
             sampler = optuna.samplers.RandomSampler(seed=seed) if who == "random" else None
-            tables.append(pool.submit(worker, number, {"step": step, "sampler": sampler}, *task))
+            settings = {"step": step, "sampler": sampler, "random_state": 0}
+            tables.append(pool.submit(worker, number, settings, *task))
         found = fullest(tables)
         picks = {name: chosen(found, model, name) for name in ("best", "simplest")}
         models = {
@@ -280,6 +280,7 @@ def follows(cut, table, model):
 def cuts():
     """The timescale chosen beside the cut."""
     n, n_trials, n_workers, rows = option("--rows", 2**20), option("--trials", 20), option("--workers", 1), []
+    seed = option("--seed", 0)
     shares = (1 / 16, 1 / 8, 1 / 4, 1, 8, 64)
     print("left over, 1e-5 of the noise, at a longest timescale of")
     print(f"{'cut':>6} {'modes':>6} " + " ".join(f"{f'{share:g} cuts':>11}" for share in shares))
@@ -291,7 +292,7 @@ def cuts():
     space |= {} if fixed else {"n_modes": IntDistribution(4, 16)}
     modes = {"n_modes": fixed} if fixed else {}
     model = FracRidge(1, season_lengths=(), anchor="centre", penalty=1.0, **modes)
-    settings = {"space": space, "step": 1, "metric": "rmse"}
+    settings = {"space": space, "step": 1, "metric": "rmse", "random_state": seed}
     print(
         f"{'cut':>6} {'simplest':>9} {'ratio':>7} {'modes':>6} {'best':>9} {'s':>7}  "
         "loss above the best, 1e-5, by decade"
@@ -300,10 +301,11 @@ def cuts():
         studies = tempfile.mkdtemp()
         searches = {}
         for cut in CUTS:
-            task = settings, model, tempered(n, cut, seed=0), n_trials, 0.0, f"{studies}/{cut}.log"
+            task = settings, model, tempered(n, cut, seed), n_trials, 0.0, f"{studies}/{cut}.log"
             searches[cut] = [pool.submit(worker, 1, *task) for _ in range(n_workers)]
         for cut, tables in searches.items():
-            rows.append({"rows": n} | follows(cut, fullest(tables), model) | {"workers": n_workers})
+            asked = {"rows": n, "seed": seed, "modes": fixed or "4 to 16"}
+            rows.append(asked | follows(cut, fullest(tables), model) | {"workers": n_workers})
     record("bench_search_cuts", rows, Path(option("--out", str(RESULTS))))
     far = [row for row in rows if not 1 / 8 <= row["chosen"] / row["cut"] <= 8]
     if far:

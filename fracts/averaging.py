@@ -2,7 +2,8 @@
 
 One idea: what is best one step ahead is seldom best a season ahead, and what is nearly as good as the best
 should not be silent. All candidates are linear in the same numbers, so their average is one more set of
-coefficients. A candidate leans on one anchor alone, or on all: then the prior has weight 1 at one of them.
+coefficients. A candidate leans on one anchor alone, or on all: then the prior has weight 1 at one of them; or
+on what fractional noise would do.
 
 A weight is the likelihood of the held-out errors, tempered: of the forecasts of lead k only every k-th is
 new, and of what these say a tenth is taken for granted, since other stretches of time may say otherwise
@@ -53,8 +54,9 @@ class Mixture:
     def solve(self, moments: Moments, leads: NDArray[np.int64]) -> Array:
         """Coefficients (features + ahead, leads), learned from the `moments` of these leads, from 0."""
         average = np.zeros((self.memory.n_features + self.memory.n_ahead, leads.size))
+        means, n_kept = self.memory.prior_means(leads), self.memory.n_alone
         for penalty, weights in zip(self.penalties, self.weights[..., leads], strict=True):
-            found = moments.solve(self.memory.penalty(penalty), self.memory.leanings)
+            found = moments.solve(self.memory.penalty(penalty), means, n_kept)
             average += (weights[:, None] * found).sum(0)
         return average
 

@@ -134,8 +134,9 @@ def _taught(
     """Coefficients (penalties, answers, features + ahead, leads) of each group, learned before `fold`."""
     past = [moments.before(fold, group) for group in range(n_groups)]
     lessons = [past[0].plus(past[1:])] if pooled else past
+    means, n_kept = memory.prior_means(moments.leads), memory.n_alone
     for lesson in lessons:
-        learned = np.array([lesson.solve(memory.penalty(penalty), memory.leanings) for penalty in penalties])
+        learned = np.array([lesson.solve(memory.penalty(each), means, n_kept) for each in penalties])
         yield from [learned] * (n_groups if pooled else 1)
 
 

@@ -152,6 +152,7 @@ class FoldMoments:
 
     parts: dict[tuple[int, int], list[Moments]]
     nothing: Moments
+    leads: NDArray[np.int64]  # from 0
 
     @classmethod
     def of(
@@ -182,7 +183,7 @@ class FoldMoments:
                 own = targets[:, series].reshape(n_bases, -1, leads.size)
                 known = ahead[:, series].reshape(*own.shape, n_ahead)
                 groups[one].add(features[series].reshape(-1, shape[0]), own, known)
-        return cls(parts, Moments.empty(*shape))
+        return cls(parts, Moments.empty(*shape), leads)
 
     def before(self, fold: int, group: int) -> Moments:
         """Of the origins all of whose targets lie before `fold`."""

@@ -19,6 +19,7 @@ from fracts.bank import Complex, ModeBank
 from fracts.covariate_memory import N_MODES, CovariateMemory
 from fracts.density import Density
 from fracts.fast import compiled_memory, compiles
+from fracts.fractional_prior import fractional_forecasts
 from fracts.memory import mode_timescales
 from fracts.records import record
 from fracts.regression import Penalty
@@ -80,12 +81,31 @@ class LinearMemory:
     @property
     def n_ahead(self) -> int:
         """Numbers known ahead of each lead: covariates, then blended anchors."""
-        return self.covariates.n_known + len(self.anchors) - self.n_bases
+        return self.covariates.n_known + self.n_blended
 
     @property
-    def leanings(self) -> Array | None:
-        """Prior means of the blended anchors: none of them, and each alone; None where there are none."""
-        return np.concatenate([np.zeros((1, self.n_ahead)), np.eye(self.n_ahead)]) if self.blended else None
+    def n_blended(self) -> int:
+        """Anchors beside the first, where these are blended."""
+        return len(self.anchors) - self.n_bases
+
+    @property
+    def n_alone(self) -> int:
+        """Of the `prior_means`, the first ones, those that are also tried with the blend as it is there."""
+        return 1 + self.n_blended if self.blended else 0
+
+    def prior_means(self, leads: NDArray[np.int64]) -> Array | None:
+        """Prior means (means, features + ahead, leads) to average over at `leads`, from 0, where anchors are
+        blended: none of them, each alone, and without seasons fractional noise; else None, for 0."""
+        if not self.blended:
+            return None
+        plain = self.anchors[0] is None and not self.bank.frequencies.size
+        orders = fractional_forecasts(self.bank.timescales, self.horizon)[: None if plain else 0, :, leads]
+        size = self.n_features + self.n_ahead
+        means = np.zeros((1 + self.n_blended + len(orders), size, leads.size))
+        at = np.arange(self.n_blended)
+        means[1 + at, size - self.n_blended + at] = 1.0
+        means[1 + self.n_blended :, : self.bank.timescales.size] = orders
+        return means
 
     @property
     def longest_season(self) -> int:
@@ -101,7 +121,7 @@ class LinearMemory:
         """Penalty on the square of each coefficient: (features + ahead,)."""
         past = penalty.covariates * self.covariates.feature_tau ** (2 * penalty.decay)
         ahead = np.full(self.covariates.n_known, penalty.covariates)
-        blend = np.full(len(self.anchors) - self.n_bases, penalty.blend)
+        blend = np.full(self.n_blended, penalty.blend)
         return np.concatenate([penalty.of(self.bank), past, ahead, blend])
 
     def of_the_past(self) -> "LinearMemory":

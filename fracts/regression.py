@@ -136,32 +136,31 @@ class Moments:
                 whole.missing[lead] = whole.missing.get(lead, 0.0) + gram
         return whole
 
-    def solve(self, penalty: Array, leanings: Array | None = None) -> Array:
-        """Ridge coefficients under the penalty (features + ahead,): (anchors, features + ahead, leads).
+    def solve(self, penalty: Array, means: Array | None = None, n_kept: int = 0) -> Array:
+        """Ridge coefficients under the penalty (features + ahead,): (answers, features + ahead, leads).
 
-        leanings: (leanings, ahead), prior means of what is known ahead, each in place of an anchor; then what
-        these coefficients are, in place of as many more. None for means of 0.
+        means: (means, features + ahead, leads), prior means, an answer for each; None for an answer of each
+        anchor around 0.  n_kept: for so many of the first means there is one answer more, in which what is
+        known ahead keeps its means.
         """
         n, n_ahead = len(self.gram), self.own.shape[-1]
-        fixed = np.zeros((0, n_ahead)) if leanings is None or not n_ahead else leanings
-        pull = penalty[n:] * fixed if len(fixed) else np.zeros((1, n_ahead))
-        out = np.empty((max(len(self.cross), len(pull) + len(fixed)), *self.cross.shape[1:]))
+        fixed = np.zeros((1, *self.cross.shape[1:])) if means is None else means
+        cross = (self.cross + penalty[:, None] * fixed).swapaxes(1, 2)  # (answers, leads, features + ahead)
+        kept = fixed[:n_kept, n:].swapaxes(1, 2)[..., None]
+        out = np.empty((len(cross) + len(kept), *self.cross.shape[1:]))
         complete = [lead for lead in range(self.count.size) if lead not in self.missing]
         for leads in ([complete] if complete else []) + [[lead] for lead in self.missing]:
             gram = self._gram_of(leads[0]) + np.diag(penalty[:n])
             factor = cho_factor(gram, overwrite_a=True, check_finite=False)
-            tie, cross = self.tie[:, leads], self.cross[:, :, leads].swapaxes(1, 2)
-            right = np.moveaxis(np.concatenate([cross[..., :n, None], tie], -1), 2, 0)
-            solved = cho_solve(factor, right.reshape(n, -1), check_finite=False).reshape(right.shape)
-            plain, tied = np.split(np.moveaxis(solved, 0, 2), [1], axis=-1)  # (anchors, leads, features, ...)
+            plain = _solved(factor, cross[:, leads, :n, None])
             if n_ahead:
-                across = tie.swapaxes(2, 3)
+                tie = self.tie[:, leads]
+                tied, across = _solved(factor, tie), tie.swapaxes(2, 3)
                 own = self.own[:, leads] + np.diag(penalty[n:]) - across @ tied
-                told = cross[..., n:, None] + pull[:, None, :, None] - across @ plain
-                as_they_are = np.broadcast_to(fixed[:, None, :, None], (len(fixed), len(leads), n_ahead, 1))
-                ahead = np.concatenate([np.linalg.solve(own, told), as_they_are])
+                ahead = np.linalg.solve(own, cross[:, leads, n:, None] - across @ plain)
+                ahead = np.concatenate([ahead, kept[:, leads]])
                 out[:, n:, leads] = ahead[..., 0].swapaxes(1, 2)
-                plain = plain - tied @ ahead
+                plain = np.concatenate([plain, plain[:n_kept]]) - tied @ ahead
             out[:, :n, leads] = plain[..., 0].swapaxes(1, 2)
         return out
 
@@ -182,3 +181,10 @@ class Moments:
     def _gram_of(self, lead: int) -> Array:
         """Moments of the features over the origins at which `lead` has a target."""
         return self.gram - self.missing[lead] if lead in self.missing else self.gram
+
+
+def _solved(factor: tuple[Array, bool], right: Array) -> Array:
+    """Solutions for the right sides (..., features, columns), all at once."""
+    sides = np.moveaxis(right, -2, 0)
+    solved = cho_solve(factor, sides.reshape(len(sides), -1), check_finite=False)
+    return np.asarray(np.moveaxis(solved.reshape(sides.shape), 0, -2))

@@ -35,9 +35,9 @@ class FracRidge(Calibration, Forecaster, Inspection):
     Every lead is a ridge regression on exponential modes of geometrically spaced timescales, plain and at
     the frequencies of the seasons. The penalty is a prior in the manner of the theory, tau**-decay for the
     weight of a mode of timescale tau. Its decay (0.5 or 0.75; 0 or 0.25 at the frequency of a
-    season), its strength and the anchor to lean on (the centre of the series, its last value, a seasonal
-    profile) are not chosen once: the forecast is an average over them, at every lead by the errors of
-    rolling origins in time. What is held out are shares of the values seen, of each series where it has
+    season), its strength and what to lean on (the centre of the series, its last value, a seasonal profile;
+    without seasons also the forecasts of fractional noise of the orders .2 to .8) are not chosen once: the
+    forecast is an average over them, at every lead by the errors of rolling origins in time. What is held out are shares of the values seen, of each series where it has
     coefficients of its own or most end early, else of all together.
 
     Parameters
@@ -54,7 +54,7 @@ class FracRidge(Calibration, Forecaster, Inspection):
     penalty : strength of the prior, as the number of observations that outweigh it; "auto" averages over
         several.
     anchor : what to lean on: the "centre" of a series, its "last" value, a profile of its "season"; "auto"
-        averages over all.
+        averages over all, and over fractional noise.
     forgetting : None, or what a row weighs beside the next one that `update(..., update_params=True)` learns
         from, above 0 and up to 1: the coefficients, of the best penalty and anchor alone, are then learned on
         by recursive least squares. Keeps a matrix of features by features for each lead, and for each series

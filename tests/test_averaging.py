@@ -59,16 +59,16 @@ def test_coefficients_are_the_mean_of_those_of_the_candidates():
 
 
 def test_an_answer_leans_on_one_anchor_alone():
-    """The last answers are ridges on what that anchor leaves over."""
+    """The last answers, of as many as there are anchors, are ridges on what that anchor leaves over."""
     panel = walk_with_a_week()
     whole, penalty = linear_memory(panel, H, 8, (1.0, 512.0), (7,)), PENALTIES[3]
     blended, leads, share = whole.blending(), np.arange(H), Share(panel, np.ones(1))
-    n_answers, n = 2 * (1 + blended.n_ahead), whole.n_features
+    n_answers, n = len(blended.prior_means(leads)) + blended.n_alone, whole.n_features
     alone = FoldMoments.of(whole, share, leads, 1, pooled=True).whole(0).solve(whole.penalty(penalty))
     moments = FoldMoments.of(blended, share, leads, 1, pooled=True).whole(0)
     for anchor in range(len(whole.anchors)):
         weights = np.zeros((1, n_answers, H))
-        weights[0, n_answers // 2 + anchor] = 1.0
+        weights[0, n_answers - blended.n_alone + anchor] = 1.0
         found = Mixture(blended, [penalty], weights).solve(moments, leads)
         np.testing.assert_allclose(found[:n], alone[anchor], atol=1e-8)
         np.testing.assert_array_equal(found[n:], np.eye(len(whole.anchors))[1:, [anchor] * H])

@@ -86,3 +86,22 @@ def test_what_is_known_ahead_is_solved_for_beside_the_features_of_the_rows_thems
             np.testing.assert_allclose(solved[anchor, :, lead], expected, atol=1e-9)
             square = np.nansum((target - rows @ expected) ** 2)
             np.testing.assert_allclose(errors[anchor, lead], square, rtol=1e-8, atol=1e-9)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.4]))
+@settings(max_examples=15)
+def test_coefficients_around_a_prior_mean_are_it_and_what_the_rest_asks_for(seed, missing):
+    features, targets, penalty = origins(seed, missing)
+    rng = np.random.default_rng(seed)
+    ahead, penalty = rng.normal(size=(1, 60, 5, 3)), np.append(penalty, rng.uniform(0.1, 10, 3))
+    moments, means = Moments.empty(4, 1, 5, 3), rng.normal(size=(2, 7, 5))
+    moments.add(features, targets[:1], ahead)
+    solved = moments.solve(penalty, means, 1)
+    for lead in range(5):
+        rows, target = np.hstack([features, ahead[0, :, lead]]), targets[0, :, lead]
+        for mean, found in zip(means[..., lead], solved[..., lead], strict=False):
+            np.testing.assert_allclose(found, mean + direct(rows, target - rows @ mean, penalty), atol=1e-9)
+        first, beside = means[0, :4, lead], means[0, 4:, lead]
+        left = target - features @ first - ahead[0, :, lead] @ beside
+        kept = first + direct(features, left, penalty[:4])
+        np.testing.assert_allclose(solved[2, :, lead], np.append(kept, beside), atol=1e-9)

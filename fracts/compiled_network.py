@@ -14,25 +14,22 @@ from numba import njit
 from numpy.typing import NDArray
 
 from fracts.compiled_arithmetic import INNER, LOG_2, expm1, largest, sigmoid, softplus, square, summed, times
-from fracts.fast import in_parts
+from fracts.fast import in_parts, of_each_kind
 from fracts.mode_weights import BASIS, KNOTS, LEAST
 
 Array = NDArray[Any]
-Memories = Sequence[tuple[Array, ...]]
+Memories = Sequence[Array]
 
 
 def network_row(
     plan: Any, u: Array, beside: Array, time: float, gap: float, before: Memories
 ) -> tuple[Memories, Array]:
     """`online.network_row`, where the arguments are told."""
-    after = [tuple([np.empty(array.shape, array.dtype) for array in kind]) for kind in before]
+    after = [np.empty_like(array) for array in before]
     features = np.empty((len(u), plan.norm.size), plan.norm.dtype)
+    row = time, gap, *of_each_kind(before), *of_each_kind(after), features
     weights, turns = plan.packed, plan.embedding.turns
-
-    def fill(start: int, stop: int) -> None:
-        _network_row(weights, turns, u, beside, start, stop, time, gap, *before, *after, features)
-
-    in_parts(fill, len(u))
+    in_parts(lambda start, stop: _network_row(weights, turns, u, beside, start, stop, *row), len(u))
     return after, features
 
 

@@ -31,7 +31,7 @@ def check_positive_integer(value: object, name: str) -> int:
     >>> check_positive_integer(24, "horizon")
     24
     """
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, (int, Integral)) or value < 1:
         got = repr(value) if value is None or isinstance(value, Real | str) else type(value).__name__
         raise ValueError(
             f"{name} must be an integer of at least 1, got {got}. Give a count of steps, such as 24."

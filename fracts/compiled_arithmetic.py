@@ -20,8 +20,12 @@ _TERMS = tuple(1 / math.factorial(n) for n in range(13, 0, -1))
 # Of what is called by compiled code alone: nothing is needed to call it from Python.
 INNER: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
+# Of what makes no array either: numba then leaves out to count who holds those it is handed, in one count for
+# all threads.
+LEAF: dict[str, Any] = INNER | {"_nrt": False}
 
-@njit(**INNER, fastmath={"contract"})
+
+@njit(**LEAF, fastmath={"contract"})
 def expm1(x: float) -> float:
     """exp(x) - 1 with the digits of a small x, in arithmetic alone, so that loops take several at once."""
     x = min(max(x, -_FARTHEST), _FARTHEST)
@@ -35,7 +39,7 @@ def expm1(x: float) -> float:
     return power * series + (power - 1.0)
 
 
-@njit(**INNER, fastmath={"contract"})
+@njit(**LEAF, fastmath={"contract"})
 def times(x: Any, n: int, weights: Any, out: Any) -> None:
     """out += x @ weights of the first `n` rows: two of them, and four numbers of each, at a time."""
     size, width = len(weights), out.shape[1]
@@ -60,17 +64,17 @@ def times(x: Any, n: int, weights: Any, out: Any) -> None:
                 out[r, j] += x[r, k] * weights[k, j]
 
 
-@njit(**INNER)
+@njit(**LEAF)
 def sigmoid(x: Any) -> Any:
     return 1.0 / (2.0 + expm1(-x))
 
 
-@njit(**INNER)
+@njit(**LEAF)
 def softplus(x: Any) -> Any:
     return max(x, 0) + math.log1p(math.exp(-abs(x)))
 
 
-@njit(**INNER, fastmath={"contract", "reassoc"})
+@njit(**LEAF, fastmath={"contract", "reassoc"})
 def square(x: Any, r: int) -> Any:
     total = x[r, 0] * x[r, 0]
     for j in range(1, x.shape[1]):
@@ -78,7 +82,7 @@ def square(x: Any, r: int) -> Any:
     return total
 
 
-@njit(**INNER, fastmath={"contract", "reassoc", "nnan", "nsz"})
+@njit(**LEAF, fastmath={"contract", "reassoc", "nnan", "nsz"})
 def largest(x: Any, way: int, head: int) -> Any:
     most = x[way, head, 0]
     for m in range(1, x.shape[2]):
@@ -86,7 +90,7 @@ def largest(x: Any, way: int, head: int) -> Any:
     return most
 
 
-@njit(**INNER, fastmath={"contract", "reassoc"})
+@njit(**LEAF, fastmath={"contract", "reassoc"})
 def summed(x: Any, way: int, head: int) -> Any:
     total = 0.0
     for m in range(x.shape[2]):

@@ -4,7 +4,7 @@ Compiled code is kept beside this file, or where `NUMBA_CACHE_DIR` says.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -13,42 +13,31 @@ from fracts.compiled_arithmetic import INNER
 from fracts.density import LEAST, SHARE_ROUNDING
 from fracts.fast import in_parts
 from fracts.scaling import FINEST, ROUNDING, SMALLEST, Array
+from fracts.series import State
 
 _PART = 1024  # series that a core takes at once
 
 
-class Row(NamedTuple):
-    """A row of some series, and what it does to what is remembered."""
+def moved(memory: Any, state: State, values: Array, time: float, step: float) -> tuple[State, Array, bool]:
+    """What one row changes in the `state` of a `LinearMemory`, its values (series, 1) around the centre, in
+    units of the scale, and whether all is `Density.unbroken`.
 
-    values: Array  # (series,), NaN where missing
-    time: float
-    step: float  # from the row before
-    kept: float  # of the sums
-    decay: Any  # (modes,), of the modes
-    slots_kept: Array  # (anchors,), of the slots
-
-
-def moved(
-    row: Row, own: tuple[Any, ...], slots: tuple[Array, ...], gain: Array, slowest: float
-) -> tuple[Array, Any, tuple[Array, ...], Array, bool]:
-    """Sums (series, 4), modes (series, 2, modes) and slots after one row, its values around the centre, in
-    units of the scale (series,), and whether all is `Density.unbroken`.
-
-    own: sums, modes, and share and start of the density.  slots: of each anchor, (series, phases + 1, 2).
-    gain: (modes,), of the modes.  slowest: of the timescales.
+    values: (series,), NaN where missing.  step: from the row before.
     """
-    sums, modes, share, start = own
-    n_series, after = len(sums), tuple([array.copy() for array in slots])
-    found = np.empty(sums.shape), np.empty(modes.shape, modes.dtype), np.empty(n_series)
-    places, full = after or (sums[None],), []  # compiled code takes no empty tuple
+    bank, before, n_series = memory.bank, state["modes"], len(values)
+    sums, modes = np.empty((n_series, 4)), np.empty(before.shape, before.dtype)
+    times, u = np.empty(n_series), np.empty((n_series, 1))
+    after = {name: state[name].copy() for name, _ in memory.slotted}
+    slots = tuple(after.values()) or (sums[None],)  # compiled code takes no empty tuple
+    moves = values, time, step, memory.scaler.kept(step), bank.decay(step), memory.slots_kept
+    own = state["sums"], before, state["share"], state["start"], bank.gain, bank.timescales.item(-1)
 
-    def fill(begin: int, stop: int) -> None:
-        full.append(
-            _moved(begin, stop, *row, sums, modes, share, start, gain, slowest, *found[:2], places, found[2])
-        )
+    def fill(begin: int, stop: int) -> bool:
+        return bool(_moved(begin, stop, *moves, *own, times, sums, modes, slots, u))
 
-    in_parts(fill, n_series, part=_PART)
-    return found[0], found[1], after, found[2], all(full)
+    full = in_parts(fill, n_series, part=_PART)
+    after["time"], after["sums"], after["modes"] = times, sums, modes
+    return after, u, all(full)
 
 
 def medians(
@@ -58,11 +47,11 @@ def medians(
 
     own: sums, modes, share of the density, and group.  slots: of the anchors that are not the centre.  place:
     (modes,), of the timescale of each.  learned: weights (groups, modes, horizon), errors (groups, horizon),
-    and weights of the anchors beside the first (groups, horizon, others).
+    and weights of the slots (anchors, groups, horizon).
     """
     sums, horizon = own[0], learned[1].shape[1]
-    found, leant_on = (np.empty((len(sums), horizon)), np.empty(len(sums))), len(slots)
-    _medians(*own, slots or (sums[None],), leant_on, time, place, *learned, *found)
+    found = np.empty((len(sums), horizon)), np.empty(len(sums))
+    _medians(*own, slots or (sums[None],), time, place, *learned, *found)
     return found
 
 
@@ -80,10 +69,10 @@ def _read(sums: Any) -> Any:
 def _moved(
     begin: int, stop: int, values: Any, time: float, step: float, kept: float, decay: Any, slots_kept: Any,
     sums: Any, modes: Any, share: Any, start: Any, gain: Any, slowest: float,
-    out: Any, after: Any, slots: Any, u: Any,
+    now: Any, out: Any, after: Any, slots: Any, u: Any,
 ) -> bool:  # fmt: skip
-    """The series from `begin` to `stop`: their sums into `out`, their modes into `after`, and `slots` as they
-    were before are moved themselves."""
+    """The series from `begin` to `stop`: their time into `now`, their sums into `out`, their modes into
+    `after`, and `slots` as they were before are moved themselves."""
     last, full = share.shape[1] - 1, step == 1.0
     for at in range(begin, stop):
         value, origin = values[at], sums[at, 3]
@@ -100,7 +89,7 @@ def _moved(
             after[at, 0, m] = modes[at, 0, m] * decay[m] + offset * gain[m]
             after[at, 1, m] = modes[at, 1, m] * decay[m] + seen * gain[m]
         _, centre, scale = _read(out[at])
-        u[at] = (value - centre) / scale
+        now[at], u[at, 0] = time, (value - centre) / scale
         if full:
             due = -math.expm1((start[at] - time - 1) / slowest)
             full = seen == 1.0 and abs(after[at, 1, last].real - due) < SHARE_ROUNDING * due
@@ -125,54 +114,33 @@ def _replaced(slots: Any, begin: int, stop: int, values: Any, time: float, kept:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _medians(
-    sums: Any, modes: Any, share: Any, group: Any, slots: Any, leant_on: int, time: float, place: Any,
-    turned: Any, errors: Any, blend: Any, out: Any, scales: Any,
+    sums: Any, modes: Any, share: Any, group: Any, slots: Any, time: float, place: Any,
+    turned: Any, errors: Any, leaning: Any, out: Any, scales: Any,
 ) -> None:  # fmt: skip
-    horizon, others = blend.shape[1:]
-    base, around = np.empty(horizon), np.empty(horizon)
     for at in range(len(sums)):
         own = group[at] if len(turned) > 1 else 0
         offset, centre, scale = _read(sums[at])
         scales[at] = scale
-        for k in range(horizon):
+        for k in range(out.shape[1]):
             out[at, k] = centre + scale * errors[own, k]
         for m in range(turned.shape[1]):
             mode = (modes[at, 0, m] - offset * modes[at, 1, m]) * (
                 (1 + LEAST) / (share[at, place[m]] + LEAST)
             )
-            for k in range(horizon):
+            for k in range(out.shape[1]):
                 out[at, k] += mode.real * turned[own, m, k].real - mode.imag * turned[own, m, k].imag
-        if not leant_on or math.isnan(sums[at, 3]):  # nothing was seen: all anchors are the centre
-            continue
-        base[:] = centre
-        if leant_on > others:
-            _said(slots[0], at, time, base)
-        around[:] = base
-        for i in range(others):
-            _blended(slots[leant_on - others + i], at, time, blend, own, i, base, around)
-        for k in range(horizon):
-            out[at, k] += around[k] - centre
+        if not math.isnan(sums[at, 3]):  # else nothing was seen: all anchors are the centre
+            for i in range(len(leaning)):
+                _leant(slots[i], at, time, leaning[i, own], centre, out[at])
 
 
 @njit(**INNER)
-def _said(slots: Any, at: int, time: float, out: Any) -> None:
-    """`SeasonSlots.read` of one series that was seen."""
+def _leant(slots: Any, at: int, time: float, weights: Any, centre: float, out: Any) -> None:
+    """Add what the slots of a series that was seen say around the centre, at its weight: of
+    `SeasonSlots.read`."""
     season = slots.shape[1] - 1
     phase = np.int64(math.floor(time)) % season
     for k in range(out.size):
         phase = phase + 1 if phase + 1 < season else 0
-        if slots[at, phase, 1] != 0:
-            out[k] = slots[at, phase, 0] / slots[at, phase, 1]
-        else:
-            out[k] = slots[at, season, 0] / slots[at, season, 1]
-
-
-@njit(**INNER)
-def _blended(
-    slots: Any, at: int, time: float, blend: Any, own: int, i: int, base: Any, around: Any
-) -> None:  # fmt: skip
-    """Pull `around` from `base` towards what the slots say, as `blend` has it."""
-    said = np.empty(base.size)
-    _said(slots, at, time, said)
-    for k in range(base.size):
-        around[k] += blend[own, k, i] * (said[k] - base[k])
+        here = phase if slots[at, phase, 1] != 0 else season
+        out[k] += weights[k] * (slots[at, here, 0] / slots[at, here, 1] - centre)

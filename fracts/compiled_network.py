@@ -13,26 +13,34 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from fracts.compiled_arithmetic import INNER, LOG_2, expm1, largest, sigmoid, softplus, square, summed, times
-from fracts.fast import in_parts
+from fracts.compiled_arithmetic import (
+    INNER,
+    LEAF,
+    LOG_2,
+    expm1,
+    largest,
+    sigmoid,
+    softplus,
+    square,
+    summed,
+    times,
+)
+from fracts.fast import in_parts, of_each_kind
 from fracts.mode_weights import BASIS, KNOTS, LEAST
 
 Array = NDArray[Any]
-Memories = Sequence[tuple[Array, ...]]
+Memories = Sequence[Array]
 
 
 def network_row(
     plan: Any, u: Array, beside: Array, time: float, gap: float, before: Memories
 ) -> tuple[Memories, Array]:
     """`online.network_row`, where the arguments are told."""
-    after = [tuple([np.empty(array.shape, array.dtype) for array in kind]) for kind in before]
+    after = [np.empty_like(array) for array in before]
     features = np.empty((len(u), plan.norm.size), plan.norm.dtype)
+    row = time, gap, *of_each_kind(before), *of_each_kind(after), features
     weights, turns = plan.packed, plan.embedding.turns
-
-    def fill(start: int, stop: int) -> None:
-        _network_row(weights, turns, u, beside, start, stop, time, gap, *before, *after, features)
-
-    in_parts(fill, len(u))
+    in_parts(lambda start, stop: _network_row(weights, turns, u, beside, start, stop, *row), len(u))
     return after, features
 
 
@@ -146,7 +154,7 @@ def _embedding(packed: Any, width: int) -> Any:
     return tokens, packed[7 * width : 8 * width]
 
 
-@njit(**INNER)
+@njit(**LEAF)
 def _tokens(embedding: Any, r: int, u: float, beside: Any, at: int, value: Any, gate: Any) -> None:
     """`online._tokens` of one series, into row `r` of `value` and `gate`; beside: (series, 2 * width), or
     nothing."""
@@ -168,7 +176,7 @@ def _tokens(embedding: Any, r: int, u: float, beside: Any, at: int, value: Any, 
         gate[r, j] *= sigmoid(gate[r, j])
 
 
-@njit(**INNER)
+@njit(**LEAF)
 def _wave(turns: Any, time: float, wave: Any) -> None:
     """`online._wave`, into `wave`."""
     for season in range(len(wave)):
@@ -179,7 +187,7 @@ def _wave(turns: Any, time: float, wave: Any) -> None:
         wave[season, 1, 1] = -wave[season, 0, 0]
 
 
-@njit(**INNER, fastmath={"contract"})
+@njit(**LEAF, fastmath={"contract"})
 def _mode_weights(
     layer: Any, raw: Any, r: int, seen: bool, gap: float, hold: Any, hold_after: Any, at: int, room: Room
 ) -> None:
@@ -226,7 +234,7 @@ def _mode_weights(
             found[1, head, m] *= write * found[2, head, m] / layer.paces[m]
 
 
-@njit(**INNER, fastmath={"contract"})
+@njit(**LEAF, fastmath={"contract"})
 def _head(
     weights: Any, r: int, head: int, v: Any, y: Any, modes: Any, tail: Any, after: Any, end: Any, at: int
 ) -> None:
@@ -250,7 +258,7 @@ def _head(
         after[at, head, n_modes - 1, p] = end[at, head, p]
 
 
-@njit(**INNER, fastmath={"contract"})
+@njit(**LEAF, fastmath={"contract"})
 def _mix(
     layer: Any, r: int, seen: bool, gap: float, wave: Any, before: Any, state: Any, at: int, room: Room
 ) -> None:
@@ -289,7 +297,7 @@ def _mix(
             y[r, head, p] *= shrink * gates[head * both + p]
 
 
-@njit(**INNER, fastmath={"contract"})
+@njit(**LEAF, fastmath={"contract"})
 def _block(layer: Any, n: int, room: Room) -> None:
     """The feed-forward block, and the norm after it, of `n` rows."""
     x, h, width = room.x, room.h, room.x.shape[1]
@@ -309,7 +317,7 @@ def _block(layer: Any, n: int, room: Room) -> None:
             room.value[r, j] = room.gate[r, j] = x[r, j] * shrink
 
 
-@njit(**INNER)
+@njit(**LEAF)
 def _filled(out: Any, n: int, row: Any) -> None:
     for r in range(n):
         for j in range(row.size):

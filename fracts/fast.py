@@ -6,18 +6,21 @@ stepped in parts of one size, so that they are the same on any number of cores a
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fracts.series import Panel, State
 
 PART = 64  # series stepped at once
+
+Told = TypeVar("Told")
 
 
 @lru_cache
@@ -36,6 +39,12 @@ def compiled_memory() -> Any:
 def compiled_network() -> Any:
     """The room of that name, imported at the first step."""
     return import_module("fracts.compiled_network")
+
+
+def of_each_kind(arrays: Sequence[NDArray[Any]]) -> tuple[tuple[NDArray[Any], ...], ...]:
+    """The `arrays` of all layers, modes first, then holds, then tails: of each kind those of all layers."""
+    n = len(arrays) // 3
+    return tuple(arrays[:n]), tuple(arrays[n : 2 * n]), tuple(arrays[2 * n :])
 
 
 def by_parts(step: Callable[[State, Panel], State], state: State, panel: Panel) -> State:
@@ -64,14 +73,13 @@ def by_parts(step: Callable[[State, Panel], State], state: State, panel: Panel) 
     return whole
 
 
-def in_parts(fill: Callable[[int, int], None], n_series: int, begin: int = 0, part: int = PART) -> None:
+def in_parts(fill: Callable[[int, int], Told], n_series: int, begin: int = 0, part: int = PART) -> list[Told]:
     """`fill` for the series from one number up to another, `part` of them at once, until all from `begin` are
-    filled."""
+    filled, and what it says of each part."""
     if n_series - begin <= part:
-        fill(begin, n_series)
-        return
+        return [fill(begin, n_series)]
     with ThreadPoolExecutor(_cores()) as pool:
-        list(pool.map(lambda at: fill(at, min(at + part, n_series)), range(begin, n_series, part)))
+        return list(pool.map(lambda at: fill(at, min(at + part, n_series)), range(begin, n_series, part)))
 
 
 def _cores() -> int:

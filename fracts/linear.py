@@ -61,6 +61,8 @@ class LinearPath:
 
     blend: Array = field(init=False, repr=False)  # (groups, horizon, other anchors), weights of each
 
+    leaning: Array = field(init=False, repr=False)  # (anchors that have slots, groups, horizon), the same
+
     def __post_init__(self) -> None:
         bank = self.memory.bank
         real, imaginary = np.split(self.mode_coefficients, [bank.tau.size], axis=1)
@@ -70,6 +72,9 @@ class LinearPath:
         object.__setattr__(self, "middle", np.ascontiguousarray(self.errors[..., MEDIAN_AT]))
         blend = self.coefficients[:, self.memory.n_features + self.memory.covariates.n_known :]
         object.__setattr__(self, "blend", np.ascontiguousarray(blend.swapaxes(1, 2)))
+        weights = np.stack([1 - self.blend.sum(-1), *np.moveaxis(self.blend, -1, 0)])
+        has_slots = [anchor is not None for anchor in self.memory.anchors]
+        object.__setattr__(self, "leaning", weights[has_slots])
 
     @property
     def mode_coefficients(self) -> Array:
@@ -105,9 +110,8 @@ class LinearPath:
     def read(self, state: State) -> Reading:
         """What the path says at the last row: leads (series, horizon)."""
         if not self.memory.covariates.n_columns:
-            modes, anchors, centre, scale = self.memory.view(state, self._blend(state["group"]))
-            leads = self._fitted(modes, state["group"]) / scale[:, None]
-            return Reading(leads if anchors is None else leads + anchors, centre, scale)
+            leads, centre, scale = self._around(state)
+            return Reading(leads / scale[:, None], centre, scale)
         features, anchors, ahead, centre, scale = self.memory.read(state)
         leads = _leads(features, anchors[0], ahead[0], self.coefficients, state["group"])
         return Reading(leads, centre, scale)
@@ -120,26 +124,24 @@ class LinearPath:
         if compiles():
             own = state["sums"], state["modes"], state["share"], state["group"]
             slots, now = self.memory.slots(state), state["time"].item(0)
-            learned = self.turned, self.middle, self.blend
+            learned = self.turned, self.middle, self.leaning
             found: tuple[Array, Array]
             found = compiled_memory().medians(own, slots, now, self.memory.bank.place, learned)
             return found
-        modes, anchors, centre, scale = self.memory.view(state, self._blend(state["group"]))
-        medians, errors = self._fitted(modes, state["group"]), self._errors(state["group"])
-        medians += centre[:, None]
-        medians += scale[:, None] * (errors if anchors is None else errors + anchors)
+        medians, centre, scale = self._around(state)
+        medians += centre[:, None] + scale[:, None] * self._errors(state["group"])
         return medians, scale
 
-    def _fitted(self, modes: Complex, group: NDArray[np.int64]) -> Array:
-        """What the `modes` (series, modes) around the centre say of every lead, (series, horizon)."""
-        if len(self.turned) == 1:
-            fitted: Array = np.dot(modes, self.turned[0]).real
-            return fitted
-        return np.asarray((modes[:, None] @ self.turned[group])[:, 0].real)
-
-    def _blend(self, group: NDArray[np.int64]) -> Array:
-        """Weights (series or 1, horizon, other anchors) of the anchors beside the first."""
-        return self.blend if len(self.blend) == 1 else self.blend[group]
+    def _around(self, state: State) -> tuple[Array, Array, Array]:
+        """Leads (series, horizon) around the centre, in the units of the series; centre and scale."""
+        modes, said, centre, scale = self.memory.view(state)
+        one, group = len(self.turned) == 1, state["group"]
+        leads: Array = (
+            np.dot(modes, self.turned[0]).real if one else (modes[:, None] @ self.turned[group])[:, 0].real
+        )
+        said *= self.leaning if one else self.leaning[:, group]
+        leads += np.add.reduce(said, 0)
+        return leads, centre, scale
 
     def _errors(self, group: NDArray[np.int64]) -> Array:
         """Medians (series or 1, horizon) of the held-out errors."""

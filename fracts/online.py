@@ -6,20 +6,21 @@ mixer.py, encoder.py and heads.py; plan.py has the weights as this step wants th
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from fracts.fast import compiled_network, compiles
+from fracts.fast import compiled_network, compiles, of_each_kind
 from fracts.mode_weights import BASIS, KNOTS, LEAST
 from fracts.plan import Embedding, Layer, Plan
 from fracts.series import State
 
 Array = NDArray[np.floating]
 Memory = tuple[Array, Array, Array]  # of a layer, as `fracts.network.as_arrays` writes it: modes, hold, tail
-Memories = Sequence[tuple[Array, ...]]  # the same of all layers: their modes, their hold, their tails
+Memories = Sequence[Array]  # the same of all layers: their modes, then their hold, then their tails
 Step = Callable[..., tuple[Memories, Array]]
 
 _LOG_2 = math.log(2)
@@ -49,21 +50,18 @@ def encode_row(
     >>> plan = plan_of(FracNetwork(encoder, head, np.empty(0)))
     >>> state = encode_row(plan, as_arrays(encoder.empty(1)), np.array([0.3]), 0.0, 0.0)
     >>> {name: array.shape for name, array in state.items()}
-    {'features': (1, 8), 'layer_0_modes': (1, 2, 4, 4), 'layer_0_hold': (1, 2), 'layer_0_tail': (1, 2, 4)}
+    {'layer_0_modes': (1, 2, 4, 4), 'layer_0_hold': (1, 2), 'layer_0_tail': (1, 2, 4), 'features': (1, 8)}
     """
     dtype, beside = plan.norm.dtype, plan.beside[:0]
     if covariates is not None and covariates.shape[1]:
         beside = covariates.astype(dtype) @ plan.beside
-    before = [tuple([state[name] for name in names]) for names in plan.names]
-    if before[0][0].dtype != dtype:
-        modes, hold, tail = before
-        before = [tuple(x.astype(dtype) for x in modes), tuple(x.astype(dtype) for x in hold), tail]
+    before = [state[name] for name in plan.names]
+    if before[0].dtype != dtype:
+        modes, hold, tail = of_each_kind(before)
+        before = [*(x.astype(dtype) for x in modes), *(x.astype(dtype) for x in hold), *tail]
     step: Step = compiled_network().network_row if compiles() else network_row
-    memories, features = step(plan, u, beside, time, gap, before)
-    after = {"features": features}
-    for names, arrays in zip(plan.names, memories, strict=True):
-        after.update(zip(names, arrays, strict=True))
-    return after
+    after, features = step(plan, u, beside, time, gap, before)
+    return dict(zip(plan.names, after, strict=True), features=features)
 
 
 def head_row(
@@ -137,7 +135,7 @@ def network_row(
     """
     x, gate, wave = _tokens(plan.embedding, u, beside, time)
     seen = _seen(u)
-    own_of = list(zip(*before, strict=True))
+    own_of = list(zip(*of_each_kind(before), strict=True))
     if len(u) == 1:  # without an axis of series every call is cheaper
         x, gate, seen = x[0], gate[0], None if seen is None else seen[0]
         own_of = [(modes[0], hold[0], tail[0]) for modes, hold, tail in own_of]
@@ -158,7 +156,7 @@ def network_row(
             [(modes[None], hold[None], tail[None]) for modes, hold, tail in after],
             features[None],
         )
-    return list(zip(*after, strict=True)), features
+    return list(chain(*zip(*after, strict=True))), features
 
 
 def _tokens(embedding: Embedding, u: Array, beside: Array, time: float) -> tuple[Array, Array, Array]:

@@ -3,6 +3,7 @@
 Matrices that read the same numbers stand side by side, and a norm's weights are in the matrix that follows.
 """
 
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,7 +59,7 @@ class Plan(NamedTuple):
     beside: Array  # (columns, 2 * width)
     layers: tuple[Layer, ...]
     packed: Array  # embedding, norm and layers in one array, for the compiled step
-    names: tuple[tuple[str, ...], ...]  # of the modes of all layers, of their hold, and of their tails
+    names: tuple[str, ...]  # of the modes of all layers, of their hold, and of their tails
     norm: Array  # (width,)
     head: Array  # (width, 3 * horizon)
     shift: Array  # (width, horizon), its first part
@@ -103,7 +104,7 @@ def plan_of(network: FracNetwork) -> Plan:
             beside=_array(nobody.view(0, 2 * width) if encoder.beside is None else encoder.beside.weight.T),
             layers=tuple(layers),
             packed=_packed(embedding, norm, layers),
-            names=tuple(zip(*(layer_names(i) for i in range(len(layers))), strict=True)),
+            names=tuple(chain(*zip(*(layer_names(i) for i in range(len(layers))), strict=True))),
             norm=norm,
             head=_array(head.out.weight.T),
             shift=_array(head.out.weight[: head.out.weight.shape[0] // 3].T),

@@ -206,38 +206,25 @@ class LinearMemory:
             self._view(self.evened(state), state["sums"], said, self.horizon), *self.covariates.read(state)
         )
 
-    def view(self, state: State, blend: Array) -> tuple[Complex, Array | None, Array, Array]:
-        """Evened modes around the centre (series, modes), in the units of the series; what the anchor, with
-        the `blend` of the others, says around it (series, horizon), in those of the scale, None where it is
-        the centre; centre and scale (series,)."""
+    def view(self, state: State) -> tuple[Complex, Array, Array, Array]:
+        """Evened modes (series, modes) and what each anchor that has slots says (anchors, series, horizon),
+        around the centre and in the units of the series; centre and scale (series,)."""
         offset, centre, scale = self.scaler.centred(state["sums"])
         raw: Complex = state["modes"]
         modes = raw[:, 0] - offset[:, None] * raw[:, 1]
         if not self.density.full(state["share"]):
             modes *= self.density.gain(state["share"])
-        around = None
-        if (said := self._said(state, blend, centre)) is not None:
-            around = (said - centre[:, None]) / scale[:, None]
-            if np.count_nonzero(np.isnan(state["sums"][:, 3])):
-                around = np.nan_to_num(around)
-        return modes, around, centre, scale
+        said, now = np.empty((len(self.slotted), len(centre), self.horizon)), state["time"].item(0)
+        for i, (name, anchor) in enumerate(self.slotted):
+            said[i] = anchor.read(state[name], now, self.horizon)
+        said -= centre[:, None]
+        if np.count_nonzero(np.isnan(state["sums"][:, 3])):
+            said = np.nan_to_num(said)
+        return modes, said, centre, scale
 
     def slots(self, state: State) -> tuple[Array, ...]:
         """Those of the anchors that are not the centre."""
         return tuple([state[name] for name, _ in self.slotted])
-
-    def _said(self, state: State, blend: Array, centre: Array) -> Array | None:
-        """What the anchor says, (series, horizon); None where it is the centre."""
-        first, now = self.anchors[0], state["time"].item(0)
-        if first is None and not self.blended:
-            return None
-        base = said = centre[:, None] if first is None else first.read(state["slots_0"], now, self.horizon)
-        for i, anchor in enumerate(self.anchors[1:]):
-            if anchor:
-                pull = anchor.read(state[f"slots_{i + 1}"], now, self.horizon) - base
-                pull *= blend[..., i]
-                said = said + pull
-        return said
 
     def evened(self, state: State) -> Complex:
         """The modes of `state` as local means, however densely the series were seen."""
@@ -248,30 +235,20 @@ class LinearMemory:
         values, time, before = row.values[:, 0], row.times.item(), state["time"].item(0)
         step = 0.0 if math.isnan(before) else time - before
         if compiles():
-            own = state["sums"], state["modes"], state["share"], state["start"]
-            moves = step, self.scaler.kept(step), self.bank.decay(step), self.slots_kept
-            told = compiled_memory().moved(
-                compiled_memory().Row(values, time, *moves),
-                own,
-                self.slots(state),
-                self.bank.gain,
-                self.bank.timescales.item(-1),
-            )
-            sums, modes, slots, u, full = told
-            after = dict(zip([name for name, _ in self.slotted], slots, strict=True))
+            after, u, full = compiled_memory().moved(self, state, values, time, step)
         else:
             sums, inputs = self.scaler.step(state["sums"], values, step)
             modes = self.bank.step(state["modes"], inputs, step)
             centre, scale = self.scaler.read(sums)
-            u = (values - centre) / scale
+            u = ((values - centre) / scale)[:, None]
             full = step == 1.0 and self.density.unbroken(state, row, modes)
             after = {name: anchor.step(state[name], values, time) for name, anchor in self.slotted}
-        after |= {"time": row.times.repeat(len(values)), "sums": sums, "modes": modes}
+            after |= {"time": row.times.repeat(len(values)), "sums": sums, "modes": modes}
         if not full:
-            after |= self.density.run(state, row, modes[:, None])[1]
+            after |= self.density.run(state, row, after["modes"][:, None])[1]
         if self.covariates.n_columns:
             after |= self.covariates.advance(state, row, np.array([step]))
-        return state | after, u[:, None]
+        return state | after, u
 
     def _blocks(self, panel: Panel, n_leads: int) -> Iterator[slice]:
         n_series, n_rows = panel.values.shape

@@ -116,6 +116,8 @@ class Clock:
     def after(self, counts: Counts) -> Counts:
         """Counts of the base step after each; ValueError where integers end."""
         self._check_room(counts, 1)
+        if counts.shape == (1,):  # the same, in fewer calls
+            return np.array([counts.item() + self.step])
         return counts + self.step
 
     def _check_room(self, counts: Counts, horizon: int) -> None:

@@ -12,7 +12,7 @@ from fracts import compiled_network
 from fracts.encoder import FracEncoder
 from fracts.forecasts import QUANTILES
 from fracts.heads import PARTS, QuantileHead
-from fracts.network import FracNetwork, as_arrays, as_state, layer_names
+from fracts.network import FracNetwork, as_arrays, as_state
 from fracts.online import encode_row, head_row, network_row, shift_row
 from fracts.plan import plan_of
 
@@ -91,17 +91,15 @@ def test_the_compiled_step_says_the_same(random_weights, dtype, n_layers, n_freq
     draws = np.random.default_rng(0)
     for batch in (1, 3):
         state = run(network, numpy_row, 20, batch)
-        names = zip(*map(layer_names, range(n_layers)), strict=True)
-        before = [tuple(state[name] for name in kind) for kind in names]
+        before = [state[name] for name in plan_of(network).names]
         for u in (draws.normal(size=batch), np.where(np.arange(batch) == 0, np.nan, 0.5)):
             for beside in (0, batch):
-                more = draws.normal(size=(beside, 32)).astype(before[0][0].dtype)
+                more = draws.normal(size=(beside, 32)).astype(before[0].dtype)
                 row = plan_of(network), u, more, 1234.5, 2.5, before
                 found, expected = (step(*row) for step in (compiled_network.network_row, network_row))
-                for memory, same in zip([*found[0], found[1:]], [*expected[0], expected[1:]], strict=True):
-                    for one, other in zip(memory, same, strict=True):
-                        np.testing.assert_allclose(one, other, rtol=0, atol=SAME[dtype] * np.abs(other).max())
-                        assert one.dtype == other.dtype
+                for one, other in zip([*found[0], found[1]], [*expected[0], expected[1]], strict=True):
+                    np.testing.assert_allclose(one, other, rtol=0, atol=SAME[dtype] * np.abs(other).max())
+                    assert one.dtype == other.dtype
 
 
 def test_a_series_among_others_is_stepped_as_it_is_alone(random_weights):

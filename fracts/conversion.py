@@ -122,7 +122,7 @@ class Conversion(ABC):
         panel = self._panel(values, counts, X)
         self._fit(panel, self._clock)
         self._start(panel, reading)
-        self._state = self._settled(self._state, panel)
+        self._state = self._settled(self._state, self._freed(self._state, panel))
 
     def _chosen_transform(self, panel: Panel) -> Any:
         """The transform to work with on `panel`, which holds the values as they came."""
@@ -251,7 +251,7 @@ class Conversion(ABC):
     ) -> Forecast:
         """`_forecast` in the units of the series; its mean is right only if asked for."""
         asked = self._asked(levels, mean=mean)
-        said = self._moved(self._forecast(state, steps, asked), state, state["ahead"])
+        said = self._with_effects(self._forecast(state, steps, asked), state, state["ahead"])
         return self._in_units(said, asked, levels, mean=mean)
 
     def _points(self, state: State, steps: int) -> NDArray[np.float64]:
@@ -277,13 +277,13 @@ class Conversion(ABC):
         told = 0
         for found in self._roll(state, panel, origins, ahead, steps, asked):
             here = np.arange(told, told := told + found.mean.shape[1])
-            yield self._in_units(self._moved(found, state, ahead(here)), asked, levels, mean=mean)
+            yield self._in_units(self._with_effects(found, state, ahead(here)), asked, levels, mean=mean)
 
     def _freed(self, state: State, panel: Panel) -> Panel:
         """The `panel` as the model sees it: without the effects that `state` tells of."""
         return freed(panel, state["effects"]) if "effects" in state else panel
 
-    def _moved(self, said: Forecast, state: State, ahead: NDArray[np.float64]) -> Forecast:
+    def _with_effects(self, said: Forecast, state: State, ahead: NDArray[np.float64]) -> Forecast:
         """What the model `said` with the effects of what is known `ahead`."""
         return moved(said, state["effects"], ahead) if "effects" in state else said
 

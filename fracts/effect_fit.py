@@ -21,7 +21,8 @@ from fracts.checks import FitWarning
 from fracts.cohorts import taken
 from fracts.cuts import FOLDS, Cuts
 from fracts.effects import Effects, freed, typical_step
-from fracts.folds import rows_unfit
+from fracts.folds import group_of_each, rows_unfit
+from fracts.linear import LinearPath
 from fracts.linear_fit import fit_linear
 from fracts.recall import LinearMemory
 from fracts.regression import Moments
@@ -32,6 +33,7 @@ from fracts.series import Panel
 _ROUNDS = 2
 _STRENGTHS = (1e12, 1e4, 1e3, 100.0, 10.0, 1.0, 0.1)  # of the prior, in usual rows; the first: no effect
 _ROUNDING = 1e-9  # of a usual row: a prior that says nothing
+_LAGS = 2**13  # of values that innovations are told by
 _SPARSE = 8  # steps a value, above which values count as though they followed each other
 
 
@@ -39,39 +41,58 @@ def learned_effects(
     panel: Panel, memory: LinearMemory, ids: Sequence[Any], *, pooled: bool
 ) -> tuple[Effects, Panel]:
     """Effects of the covariates of `panel` known in advance, shared in typical steps where `pooled`; and the
-    panel without them, each fold without those learned before it."""
-    n_series, n_known = len(panel.values), memory.covariates.n_known
-    shared = pooled and n_series > 1
-    steps = np.array([typical_step(row) for row in panel.values]) if shared else np.ones(n_series)
-    group = np.zeros(n_series, dtype=np.int64) if pooled else np.arange(n_series)
-    alone, bare = memory.alone(1), Panel(panel.values, panel.times)
+    panel without effects, in each fold those that were learned before it."""
+    n_series, alone = len(panel.values), memory.alone(1)
+    steps = np.ones(n_series)
+    if pooled and n_series > 1:
+        steps = np.array([typical_step(row) for row in panel.values])
     folds = Cuts.of(panel, pooled=pooled).reached(panel.times)
-    unfit = rows_unfit(panel, memory.longest_season)
-    rest = bare
+    used = np.arange(panel.times.size) >= rows_unfit(panel, memory.longest_season)[:, None]
+    sorted_out = np.where(used & (steps[:, None] > 0), folds, -1)
+    rest = Panel(panel.values, panel.times)
     for _ in range(_ROUNDS):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FitWarning)  # the fit to come says it again
-            path = fit_linear(rest, alone, ids, pooled=pooled)
-        state = path.advance(path.empty(ids), rest)
-        lags = np.arange(1, panel.times.size)
-        moments = [[Moments.empty(n_known + 1, 1, 1) for _ in range(len(FOLDS) + 1)] for _ in path.coefficients]
-        for g, own in enumerate(moments):
-            mine = np.flatnonzero(group == g)
-            kernel = linear_response(path, taken(state, mine), lags, 1)
-            for i in mine[steps[mine] > 0].tolist():
-                told = _innovations(kernel, panel, i, n_known)
-                rows = np.flatnonzero(~np.isnan(panel.values[i]))
-                for fold, part in enumerate(own):
-                    here = (folds[i, rows] == fold) & (rows >= unfit[i])
-                    part.add(told[here, 1:], told[None, here, :1] / steps[i])
-        learned = _learned(moments)  # (groups, folds + 1, known)
-        own = steps[:, None] * learned[group, -1]
-        rest = replace(bare, values=freed(panel, own).values)
-    before = learned[group][:, [0, 0, 1, 2]] * steps[:, None, None]  # of each fold
-    values = panel.values.copy()
-    for fold in range(len(FOLDS) + 1):
-        values = np.where(folds == fold, freed(panel, before[:, fold]).values, values)
-    return Effects(tuple(ids), own, learned[0, -1]), Panel(values, panel.times, panel.covariates)
+        path = _path_of(rest, alone, ids, pooled)
+        learned = _learned(_moments(path, rest, panel, steps, sorted_out, memory.covariates.n_known))
+        each = (
+            steps[:, None, None] * learned[group_of_each(n_series, len(learned))]
+        )  # (series, folds + 1, known)
+        rest = replace(rest, values=freed(panel, each[:, -1]).values)
+    values = freed(panel, each[:, 0]).values
+    for fold in range(2, len(FOLDS) + 1):
+        values = np.where(folds == fold, freed(panel, each[:, fold - 1]).values, values)
+    return Effects(tuple(ids), each[:, -1], learned[0, -1]), replace(panel, values=values)
+
+
+def _path_of(rest: Panel, alone: LinearMemory, ids: Sequence[Any], pooled: bool) -> LinearPath:
+    """The linear path of `rest` one step ahead."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)  # the fit to come says it again
+        return fit_linear(rest, alone, ids, pooled=pooled)
+
+
+def _moments(
+    path: LinearPath, rest: Panel, panel: Panel, steps: Array, folds: NDArray[np.int64], n_known: int
+) -> list[list[Moments]]:
+    """Of the innovations of each group and fold, by the `path` of the `rest`.
+
+    steps: (series,), the units of each.  folds: (series, rows), below 0 for rows left out.
+    """
+    n_groups, lags = len(path.coefficients), np.arange(1, min(panel.times.size, _LAGS) + 1)
+    group = group_of_each(len(steps), n_groups)
+    state = path.advance(path.empty(path.ids), rest)
+    found = []
+    for one in range(n_groups):
+        mine = np.flatnonzero(group == one)
+        kernel = linear_response(path, taken(state, mine), lags, 1)
+        own = [Moments.empty(n_known + 1, 1, 1) for _ in range(len(FOLDS) + 1)]
+        for series in mine[(folds[mine] >= 0).any(1)].tolist():
+            innovations = _innovations(kernel, panel, series, n_known)
+            lies_in = folds[series, ~np.isnan(panel.values[series])]
+            for fold, part in enumerate(own):
+                here = innovations[lies_in == fold]
+                part.add(here[:, 1:], here[None, :, :1] / steps[series])
+        found.append(own)
+    return found
 
 
 def _learned(moments: list[list[Moments]]) -> Array:
@@ -86,7 +107,10 @@ def _tried(own: list[Moments]) -> tuple[Array, Array]:
     squared errors (strengths,) of what was learned before a fold inside it."""
     nothing = Moments.empty(own[0].gram.shape[0], 1, 1)
     lessons = [nothing.plus(own[: fold + 1]) for fold in range(len(own))]
-    usual = np.diag(lessons[-1].gram)[:-1].mean() / max(lessons[-1].count[0], 1.0)
+    squares = np.diag(lessons[-1].gram)[:-1]
+    usual = squares.sum() / max(
+        np.count_nonzero(squares) * lessons[-1].count[0], 1.0
+    )  # what never moves is none
     solved, errors = [], np.zeros(len(_STRENGTHS))
     for at, strength in enumerate(_STRENGTHS):
         penalty = np.append(np.full(len(nothing.gram) - 1, strength * usual), _ROUNDING * usual)
@@ -101,7 +125,8 @@ def _tried(own: list[Moments]) -> tuple[Array, Array]:
 def _innovations(kernel: Array, panel: Panel, series: int, n_known: int) -> Array:
     """What `kernel` (lags,) leaves of values, covariates and the constant 1: (values seen, 1 + known + 1).
 
-    A step without a value counts as one with the value before.
+    A step without a value counts as one with the value before; what comes after such steps is as uncertain as
+    a walk of their number.
     """
     seen = np.flatnonzero(~np.isnan(panel.values[series]))
     told = np.column_stack([panel.values[series, seen], panel.covariates[series, seen, :n_known]])
@@ -110,12 +135,13 @@ def _innovations(kernel: Array, panel: Panel, series: int, n_known: int) -> Arra
     every = told[np.searchsorted(at, np.arange(at[-1] + 1), side="right") - 1]
     left = every.copy()
     left[1:] -= oaconvolve(every, kernel[: len(every), None], axes=0)[: len(every) - 1]
-    return left[at]
+    told = left[at] / np.sqrt(np.diff(at, prepend=at[0] - 1))[:, None]
+    return np.asarray(told)
 
 
 def _places(times: Array) -> NDArray[np.int64]:
     """Where values at `times` stand among all steps; one after the other where most steps have none."""
     steps = times - times[0]
     if (steps == np.floor(steps)).all() and steps[-1] < _SPARSE * steps.size:
-        return steps.astype(np.int64)
+        return np.asarray(steps, dtype=np.int64)
     return np.arange(steps.size)

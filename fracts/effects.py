@@ -37,7 +37,7 @@ class Effects:
     usual: Array
 
     def of(self, ids: Sequence[Any], values: Array) -> State:
-        """Of the series `ids` with the history `values` (series, rows): (series, known), as part of a state."""
+        """Those of the series `ids` with the history `values` (series, rows), as part of a state."""
         known = dict(zip(self.ids, self.own, strict=True))
         told = [
             known[name] if name in known else typical_step(row) * self.usual

@@ -20,8 +20,8 @@ from fracts.checks import (
 )
 from fracts.conformal import Calibrator, Due
 from fracts.cuts import common_ends
-from fracts.encoder import EncoderState, FracEncoder
 from fracts.effect_fit import learned_effects
+from fracts.encoder import EncoderState, FracEncoder
 from fracts.fast import by_parts
 from fracts.forecasts import QUANTILES, Forecast
 from fracts.heads import QuantileHead

@@ -74,8 +74,8 @@ class FracRidge(Calibration, Forecaster, Inspection):
     ----------
     season_lengths_ : tuple of int.
     pooled_ : bool.
-    penalty_ : the decay, seasonal_decay and strength that say most in the average, and the strength for
-        covariates.
+    penalty_ : the decay, seasonal_decay and strength that say most in the average, and the strength for what
+        covariates tell beside their effects.
     covariates_ : list, the columns of `X`.
 
     Examples

@@ -18,6 +18,7 @@ from fracts.checks import check_positive_integer, check_some_value
 from fracts.cohorts import advanced, forecast, joined, taken, together
 from fracts.covariate_reading import Places
 from fracts.covariates import Covariates, learn_covariates
+from fracts.effects import Effects, effect, freed, moved
 from fracts.forecasts import QUANTILES, Forecast, Request
 from fracts.gaps import tell_gaps
 from fracts.grids import grids
@@ -52,6 +53,7 @@ class Conversion(ABC):
     _scale: NDArray[np.float64]
     _covariates: Covariates
     _transform: Scale
+    _effects: Effects | None = None  # of what is known in advance, that the model does not see
     _state: State
     _counts: Counts  # (series,), of the last row of each
 
@@ -120,7 +122,7 @@ class Conversion(ABC):
         panel = self._panel(values, counts, X)
         self._fit(panel, self._clock)
         self._start(panel, reading)
-        self._state = self._settled(self._state, panel)
+        self._state = self._settled(self._state, self._freed(self._state, panel))
 
     def _chosen_transform(self, panel: Panel) -> Any:
         """The transform to work with on `panel`, which holds the values as they came."""
@@ -155,6 +157,9 @@ class Conversion(ABC):
         needed = ~np.isnan(panel.values)
         needed[np.arange(len(needed)), reading.last] = True  # it is forecast from there, value or not
         empty, parts = self._empty_state(len(panel.values)), []
+        if self._effects is not None:
+            empty |= self._effects.of(self.series_ids_, panel.values)
+        panel = self._freed(empty, panel)
         for series, part in grids(panel, needed):
             start = np.zeros(len(series), dtype=np.int64)
             end = np.searchsorted(part.times, panel.times[reading.last[series]], side="right")
@@ -186,7 +191,8 @@ class Conversion(ABC):
             end[places], ends[places] = given.last + 1, counts[given.last]
         else:
             end, ends = np.full_like(begin, len(counts)), np.full_like(self._counts, counts[-1])
-        return Continuation(self._panel(values, counts, X), values, begin, end, ends)
+        panel = self._freed(self._state, self._panel(values, counts, X))
+        return Continuation(panel, values, begin, end, ends)
 
     def _learn_row(self, row: NDArray[np.float64], x: Any) -> None:
         """Move on by one step with the values `row` (series,)."""
@@ -196,11 +202,11 @@ class Conversion(ABC):
             places = self._places(values, counts[:, None])
             covariates = self._covariates.row(x, places)[:, None]
             values = self._transform.forward(values, places.told)
+        one = self._freed(self._state, Panel(values, self._clock.times(counts[:1]), covariates))
         if together(counts):
-            state = self._advance(self._state, Panel(values, self._clock.times(counts[:1]), covariates))
+            state = self._advance(self._state, one)
         else:
             at, begin = np.unique(counts, return_inverse=True)
-            one = Panel(values, self._clock.times(counts[:1]), covariates)
             each = (np.repeat(array, at.size, axis=1) for array in (one.values, one.covariates))
             panel = Panel(next(each), self._clock.times(at), next(each))
             state = advanced(self._advance, self._state, panel, counts, begin, begin + 1)
@@ -245,11 +251,14 @@ class Conversion(ABC):
     ) -> Forecast:
         """`_forecast` in the units of the series; its mean is right only if asked for."""
         asked = self._asked(levels, mean=mean)
-        return self._in_units(self._forecast(state, steps, asked), asked, levels, mean=mean)
+        said = self._with_effects(self._forecast(state, steps, asked), state, state["ahead"])
+        return self._in_units(said, asked, levels, mean=mean)
 
     def _points(self, state: State, steps: int) -> NDArray[np.float64]:
         """`_median` in the units of the series."""
         medians = self._median(state, steps)
+        if "effects" in state:
+            medians = medians + effect(state["effects"], state["ahead"][:, :steps])
         return medians if self._transform.plain else self._transform.back(medians)
 
     def _answers(
@@ -265,8 +274,18 @@ class Conversion(ABC):
     ) -> Iterator[Forecast]:
         """`_roll` in the units of the series; its means are right only if asked for."""
         asked = self._asked(levels, mean=mean)
+        told = 0
         for found in self._roll(state, panel, origins, ahead, steps, asked):
-            yield self._in_units(found, asked, levels, mean=mean)
+            here = np.arange(told, told := told + found.mean.shape[1])
+            yield self._in_units(self._with_effects(found, state, ahead(here)), asked, levels, mean=mean)
+
+    def _freed(self, state: State, panel: Panel) -> Panel:
+        """The `panel` as the model sees it: without the effects that `state` tells of."""
+        return freed(panel, state["effects"]) if "effects" in state else panel
+
+    def _with_effects(self, said: Forecast, state: State, ahead: NDArray[np.float64]) -> Forecast:
+        """What the model `said` with the effects of what is known `ahead`."""
+        return moved(said, state["effects"], ahead) if "effects" in state else said
 
     def _asked(self, levels: NDArray[np.float64], *, mean: bool) -> NDArray[np.float64]:
         """Levels to ask the model for: those wanted, and what a mean in other units is made of."""

@@ -20,6 +20,7 @@ from fracts.checks import (
 )
 from fracts.conformal import Calibrator, Due
 from fracts.cuts import common_ends
+from fracts.effect_fit import learned_effects
 from fracts.encoder import EncoderState, FracEncoder
 from fracts.fast import by_parts
 from fracts.forecasts import QUANTILES, Forecast
@@ -185,6 +186,8 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         asked = self.season_lengths_, self._covariates.n_known, self.anchor, self.centre_memory
         memory = linear_memory(panel, self.horizon, self.n_modes, self.timescales, *asked)
         pooled = is_pooled("auto", panel, memory)
+        if self._covariates.n_known:
+            self._effects, panel = learned_effects(panel, memory, self.series_ids_, pooled=pooled)
         self._path = fit_linear(
             panel,
             memory,

@@ -133,6 +133,11 @@ class LinearMemory:
         """How densely the series were seen."""
         return Density(self.bank)
 
+    def alone(self, horizon: int) -> "LinearMemory":
+        """The same memory, without covariates, for forecasts of `horizon` steps."""
+        beside = replace(self.covariates, n_columns=0, n_known=0, horizon=horizon)
+        return replace(self, horizon=horizon, covariates=beside)
+
     def of_anchors(self) -> "LinearMemory":
         """The same memory with one mode, for its anchors alone."""
         return replace(self, bank=ModeBank(self.bank.timescales[:1], np.empty(0)))

@@ -15,6 +15,7 @@ from fracts.checks import (
     check_penalty,
     check_pooled,
 )
+from fracts.effect_fit import learned_effects
 from fracts.fast import by_parts
 from fracts.forecasts import Forecast
 from fracts.inspection import Inspection
@@ -73,8 +74,8 @@ class FracRidge(Calibration, Forecaster, Inspection):
     ----------
     season_lengths_ : tuple of int.
     pooled_ : bool.
-    penalty_ : the decay, seasonal_decay and strength that say most in the average, and the strength for
-        covariates.
+    penalty_ : the decay, seasonal_decay and strength that say most in the average, and the strength for what
+        covariates tell beside their effects.
     covariates_ : list, the columns of `X`.
 
     Examples
@@ -139,6 +140,8 @@ class FracRidge(Calibration, Forecaster, Inspection):
         )
         self.pooled_ = is_pooled(self.pooled, panel, memory)
         ids = self.series_ids_
+        if self._covariates.n_known:
+            self._effects, panel = learned_effects(panel, memory, ids, pooled=self.pooled_)
         self._path = fit_linear(
             panel, memory, ids, pooled=self.pooled_, strength=strength, averaged=self.forgetting is None
         )

@@ -368,14 +368,15 @@ def test_holidays_of_a_calendar_are_a_column_known_in_advance():
     assert (model.predict(X=off.assign(holiday=False)) > 8).all()
 
 
-def test_the_penalty_on_covariates_is_chosen_by_what_they_are_worth():
+def test_what_tells_nothing_moves_next_to_nothing():
     draws = np.random.default_rng(0)
     rows = pd.date_range("2024-01-01", periods=400, freq="D")
-    noise = pd.DataFrame(draws.normal(size=(400, 4)), rows, list("abcd"))
-    y = pd.Series(draws.normal(size=400), rows, name="load")
-    useless = ridge().fit(y, noise).penalty_.covariates
-    useful = ridge().fit(y + noise["a"] * 3, noise).penalty_.covariates
-    assert useful <= 1.0 < 100.0 <= useless
+    noise = pd.DataFrame(draws.normal(size=(403, 4)), pd.date_range("2024-01-01", periods=403), list("abcd"))
+    y = pd.Series(draws.normal(size=400), rows, name="load") + noise["a"][:400] * 3
+    model = ridge().fit(y, noise)
+    still = model.predict(X=noise * 0)
+    moved = [model.predict(X=noise * 0 + np.eye(4)[i]) - still for i in range(4)]
+    np.testing.assert_allclose(moved, np.repeat([[3.0], [0], [0], [0]], HORIZON, axis=1), atol=0.2)
 
 
 def test_a_column_of_names_that_do_not_come_again_is_refused():

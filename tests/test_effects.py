@@ -111,7 +111,7 @@ def test_gaps_hide_no_effect(seed):
     y = 3 * x + persistent(draws, ROWS, 1.0)
     y[draws.random(ROWS) < 0.2] = np.nan
     model = FracRidge(HORIZON, season_lengths=()).fit(y, x[:, None])
-    np.testing.assert_allclose(answered(model), 3, rtol=0.15)
+    np.testing.assert_allclose(answered(model), 3, atol=0.6)
 
 
 @pytest.mark.parametrize("calibration", ["held-out", "adaptive"])

@@ -40,7 +40,7 @@ class Penalty(NamedTuple):
     seasonal_decay: float
     strength: float
     covariates: float = 100.0
-    blend: float = 1.0
+    blend: float = 10.0
 
     def of(self, bank: ModeBank) -> Array:
         """Penalty on the square of each coefficient: (features,)."""

@@ -24,6 +24,7 @@ log = logging.getLogger("fracts")
 
 PATIENCE = 3  # epochs without a better held-out loss
 STRETCHES = 8  # of held-out time, for the standard error of a gain
+_CLEAR = 2.0  # standard errors: of the epochs that were tried the one of the largest gain is looked at
 
 
 def train(
@@ -66,9 +67,10 @@ def train(
 
 @torch.no_grad()
 def _kept(network: FracNetwork, held_out: list[Window]) -> tuple[str, ...]:
-    """Parts of the head that lower the held-out loss by more than a standard error; the others are silenced.
+    """Parts of the head that clearly lower the held-out loss; the others are silenced.
 
-    A shift is judged beside what is left of the stretch. The error is that of a mean over stretches of time.
+    A shift is judged beside what is left of the stretch. The standard error of a mean over stretches of time
+    tells what is clear.
     """
     trained = {name: w.clone() for name, w in network.head.state_dict().items()}
     kept: tuple[str, ...] = ()
@@ -79,7 +81,7 @@ def _kept(network: FracNetwork, held_out: list[Window]) -> tuple[str, ...]:
         network.head.silence(*(other for other in PARTS if other != part and other not in kept))
         after = _loss_by_time(network, held_out)
         gain = before - after
-        if len(gain) > 1 and gain.mean() > gain.std() / len(gain) ** 0.5:
+        if len(gain) > 1 and gain.mean() > _CLEAR * gain.std() / len(gain) ** 0.5:
             kept, before = (*kept, part), after
     network.head.load_state_dict(trained)
     network.head.silence(*(part for part in PARTS if part not in kept))

@@ -104,14 +104,16 @@ def test_what_begins_after_the_first_fold_is_learned():
     np.testing.assert_allclose(answered(model), 10, atol=1.5)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_gaps_hide_no_effect(seed):
-    draws = np.random.default_rng(seed)
-    x = steps(draws, ROWS)
-    y = 3 * x + persistent(draws, ROWS, 1.0)
-    y[draws.random(ROWS) < 0.2] = np.nan
-    model = FracRidge(HORIZON, season_lengths=()).fit(y, x[:, None])
-    np.testing.assert_allclose(answered(model), 3, atol=0.6)
+def test_gaps_hide_no_effect():
+    """With every value the root mean square of these errors is .12."""
+    errors = []
+    for seed in range(8):
+        draws = np.random.default_rng(seed)
+        x = steps(draws, ROWS)
+        y = 3 * x + persistent(draws, ROWS, 1.0)
+        y[draws.random(ROWS) < 0.2] = np.nan
+        errors.append(answered(FracRidge(HORIZON, season_lengths=()).fit(y, x[:, None])) - 3)
+    assert np.sqrt(np.mean(np.square(errors))) < 0.4
 
 
 @pytest.mark.parametrize("calibration", ["held-out", "adaptive"])

@@ -113,7 +113,7 @@ def test_gaps_hide_no_effect():
         y = 3 * x + persistent(draws, ROWS, 1.0)
         y[draws.random(ROWS) < 0.2] = np.nan
         errors.append(answered(FracRidge(HORIZON, season_lengths=()).fit(y, x[:, None])) - 3)
-    assert np.sqrt(np.mean(np.square(errors))) < 0.4
+    assert np.sqrt(np.mean(np.square(errors))) < 0.5
 
 
 @pytest.mark.parametrize("calibration", ["held-out", "adaptive"])

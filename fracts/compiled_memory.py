@@ -26,6 +26,7 @@ class Row(NamedTuple):
     kept: float  # of the sums
     decay: Any  # (modes,), of the modes
     slots_kept: Array  # (anchors,), of the slots
+    phases: Any  # (anchors,), of the slots
 
 
 def moved(
@@ -52,17 +53,22 @@ def moved(
 
 
 def medians(
-    own: tuple[Any, ...], slots: tuple[Array, ...], time: float, place: Any, learned: tuple[Any, ...]
+    own: tuple[Any, ...],
+    slots: tuple[Array, ...],
+    time: float,
+    phases: Any,
+    place: Any,
+    learned: tuple[Any, ...],
 ) -> tuple[Array, Array]:
     """Medians (series, horizon) and scale (series,) of the linear path, in the units of the series.
 
-    own: sums, modes, share of the density, and group.  slots: of the anchors that are not the centre.  place:
-    (modes,), of the timescale of each.  learned: weights (groups, modes, horizon), errors (groups, horizon),
-    and weights of the anchors beside the first (groups, horizon, others).
+    own: sums, modes, share of the density, and group.  slots: of the anchors that are not the centre.
+    phases: of each of them.  place: (modes,), of the timescale of each.  learned: weights (groups, modes,
+    horizon), errors (groups, horizon), and weights of the anchors beside the first (groups, horizon, others).
     """
     sums, horizon = own[0], learned[1].shape[1]
     found, leant_on = (np.empty((len(sums), horizon)), np.empty(len(sums))), len(slots)
-    _medians(*own, slots or (sums[None],), leant_on, time, place, *learned, *found)
+    _medians(*own, slots or (sums[None],), leant_on, time, phases, place, *learned, *found)
     return found
 
 
@@ -79,7 +85,7 @@ def _read(sums: Any) -> Any:
 @njit(cache=True, nogil=True, error_model="numpy")
 def _moved(
     begin: int, stop: int, values: Any, time: float, step: float, kept: float, decay: Any, slots_kept: Any,
-    sums: Any, modes: Any, share: Any, start: Any, gain: Any, slowest: float,
+    phases: Any, sums: Any, modes: Any, share: Any, start: Any, gain: Any, slowest: float,
     out: Any, after: Any, slots: Any, u: Any,
 ) -> bool:  # fmt: skip
     """The series from `begin` to `stop`: their sums into `out`, their modes into `after`, and `slots` as they
@@ -107,17 +113,22 @@ def _moved(
             for m in range(last + 1):
                 full = full and share[at, m] == 1.0
     for i in range(slots_kept.size):
-        _replaced(slots[i], begin, stop, values, time, slots_kept[i])
+        _replaced(slots[i], begin, stop, values, time, slots_kept[i], phases[i])
     return full
 
 
 @njit(**INNER)
-def _replaced(slots: Any, begin: int, stop: int, values: Any, time: float, kept: float) -> None:
+def _replaced(
+    slots: Any, begin: int, stop: int, values: Any, time: float, kept: float, season: int
+) -> None:  # fmt: skip
     """`SeasonSlots.step`."""
-    season = slots.shape[1] - 1
-    phase = np.int64(math.floor(time)) % season
+    phase, moved = np.int64(math.floor(time)) % season, slots.shape[1] - 1 > season
     for at in range(begin, stop):
         if not math.isnan(values[at]):
+            if moved:
+                weight = slots[at, phase, 1]
+                slots[at, -1, 0] = values[at] - slots[at, phase, 0] / weight if weight != 0 else 0.0
+                slots[at, -1, 1] = 1.0
             slots[at, phase, 0] = kept * slots[at, phase, 0] + values[at]
             slots[at, phase, 1] = kept * slots[at, phase, 1] + 1.0
             slots[at, season, 0], slots[at, season, 1] = values[at], 1.0
@@ -125,8 +136,8 @@ def _replaced(slots: Any, begin: int, stop: int, values: Any, time: float, kept:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _medians(
-    sums: Any, modes: Any, share: Any, group: Any, slots: Any, leant_on: int, time: float, place: Any,
-    turned: Any, errors: Any, blend: Any, out: Any, scales: Any,
+    sums: Any, modes: Any, share: Any, group: Any, slots: Any, leant_on: int, time: float, phases: Any,
+    place: Any, turned: Any, errors: Any, blend: Any, out: Any, scales: Any,
 ) -> None:  # fmt: skip
     horizon, others = blend.shape[1:]
     base, around = np.empty(horizon), np.empty(horizon)
@@ -146,33 +157,34 @@ def _medians(
             continue
         base[:] = centre
         if leant_on > others:
-            _said(slots[0], at, time, base)
+            _said(slots[0], at, time, phases[0], base)
         around[:] = base
         for i in range(others):
-            _blended(slots[leant_on - others + i], at, time, blend, own, i, base, around)
+            j = leant_on - others + i
+            _blended(slots[j], at, time, phases[j], blend, own, i, base, around)
         for k in range(horizon):
             out[at, k] += around[k] - centre
 
 
 @njit(**INNER)
-def _said(slots: Any, at: int, time: float, out: Any) -> None:
+def _said(slots: Any, at: int, time: float, season: int, out: Any) -> None:
     """`SeasonSlots.read` of one series that was seen."""
-    season = slots.shape[1] - 1
-    phase = np.int64(math.floor(time)) % season
+    phase: Any = np.int64(math.floor(time)) % season
+    off = slots[at, -1, 0] if slots.shape[1] - 1 > season else 0.0
     for k in range(out.size):
         phase = phase + 1 if phase + 1 < season else 0
         if slots[at, phase, 1] != 0:
-            out[k] = slots[at, phase, 0] / slots[at, phase, 1]
+            out[k] = slots[at, phase, 0] / slots[at, phase, 1] + off
         else:
             out[k] = slots[at, season, 0] / slots[at, season, 1]
 
 
 @njit(**INNER)
 def _blended(
-    slots: Any, at: int, time: float, blend: Any, own: int, i: int, base: Any, around: Any
+    slots: Any, at: int, time: float, season: int, blend: Any, own: int, i: int, base: Any, around: Any
 ) -> None:  # fmt: skip
     """Pull `around` from `base` towards what the slots say, as `blend` has it."""
     said = np.empty(base.size)
-    _said(slots, at, time, said)
+    _said(slots, at, time, season, said)
     for k in range(base.size):
         around[k] += blend[own, k, i] * (said[k] - base[k])

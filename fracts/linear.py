@@ -122,7 +122,8 @@ class LinearPath:
             slots, now = self.memory.slots(state), state["time"].item(0)
             learned = self.turned, self.middle, self.blend
             found: tuple[Array, Array]
-            found = compiled_memory().medians(own, slots, now, self.memory.bank.place, learned)
+            places = self.memory.phases, self.memory.bank.place
+            found = compiled_memory().medians(own, slots, now, *places, learned)
             return found
         modes, anchors, centre, scale = self.memory.view(state, self._blend(state["group"]))
         medians, errors = self._fitted(modes, state["group"]), self._errors(state["group"])

@@ -29,7 +29,7 @@ def moved(memory: Any, state: State, values: Array, time: float, step: float) ->
     times, u = np.empty(n_series), np.empty((n_series, 1))
     after = {name: state[name].copy() for name, _ in memory.slotted}
     slots = tuple(after.values()) or (sums[None],)  # compiled code takes no empty tuple
-    moves = values, time, step, memory.scaler.kept(step), bank.decay(step), memory.slots_kept
+    moves = values, time, step, memory.scaler.kept(step), bank.decay(step), memory.slots_kept, memory.phases
     own = state["sums"], before, state["share"], state["start"], bank.gain, bank.timescales.item(-1)
 
     def fill(begin: int, stop: int) -> bool:
@@ -41,17 +41,22 @@ def moved(memory: Any, state: State, values: Array, time: float, step: float) ->
 
 
 def medians(
-    own: tuple[Any, ...], slots: tuple[Array, ...], time: float, place: Any, learned: tuple[Any, ...]
+    own: tuple[Any, ...],
+    slots: tuple[Array, ...],
+    time: float,
+    phases: Any,
+    place: Any,
+    learned: tuple[Any, ...],
 ) -> tuple[Array, Array]:
     """Medians (series, horizon) and scale (series,) of the linear path, in the units of the series.
 
-    own: sums, modes, share of the density, and group.  slots: of the anchors that are not the centre.  place:
-    (modes,), of the timescale of each.  learned: weights (groups, modes, horizon), errors (groups, horizon),
-    and weights of the slots (anchors, groups, horizon).
+    own: sums, modes, share of the density, and group.  slots: of the anchors that are not the centre.
+    phases: of each of them.  place: (modes,), of the timescale of each.  learned: weights (groups, modes,
+    horizon), errors (groups, horizon), and weights of the slots (anchors, groups, horizon).
     """
     sums, horizon = own[0], learned[1].shape[1]
     found = np.empty((len(sums), horizon)), np.empty(len(sums))
-    _medians(*own, slots or (sums[None],), time, place, *learned, *found)
+    _medians(*own, slots or (sums[None],), time, phases, place, *learned, *found)
     return found
 
 
@@ -68,7 +73,7 @@ def _read(sums: Any) -> Any:
 @njit(cache=True, nogil=True, error_model="numpy")
 def _moved(
     begin: int, stop: int, values: Any, time: float, step: float, kept: float, decay: Any, slots_kept: Any,
-    sums: Any, modes: Any, share: Any, start: Any, gain: Any, slowest: float,
+    phases: Any, sums: Any, modes: Any, share: Any, start: Any, gain: Any, slowest: float,
     now: Any, out: Any, after: Any, slots: Any, u: Any,
 ) -> bool:  # fmt: skip
     """The series from `begin` to `stop`: their time into `now`, their sums into `out`, their modes into
@@ -96,17 +101,22 @@ def _moved(
             for m in range(last + 1):
                 full = full and share[at, m] == 1.0
     for i in range(slots_kept.size):
-        _replaced(slots[i], begin, stop, values, time, slots_kept[i])
+        _replaced(slots[i], begin, stop, values, time, slots_kept[i], phases[i])
     return full
 
 
 @njit(**INNER)
-def _replaced(slots: Any, begin: int, stop: int, values: Any, time: float, kept: float) -> None:
+def _replaced(
+    slots: Any, begin: int, stop: int, values: Any, time: float, kept: float, season: int
+) -> None:  # fmt: skip
     """`SeasonSlots.step`."""
-    season = slots.shape[1] - 1
-    phase = np.int64(math.floor(time)) % season
+    phase, moved = np.int64(math.floor(time)) % season, slots.shape[1] - 1 > season
     for at in range(begin, stop):
         if not math.isnan(values[at]):
+            if moved:
+                weight = slots[at, phase, 1]
+                slots[at, -1, 0] = values[at] - slots[at, phase, 0] / weight if weight != 0 else 0.0
+                slots[at, -1, 1] = 1.0
             slots[at, phase, 0] = kept * slots[at, phase, 0] + values[at]
             slots[at, phase, 1] = kept * slots[at, phase, 1] + 1.0
             slots[at, season, 0], slots[at, season, 1] = values[at], 1.0
@@ -114,7 +124,7 @@ def _replaced(slots: Any, begin: int, stop: int, values: Any, time: float, kept:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _medians(
-    sums: Any, modes: Any, share: Any, group: Any, slots: Any, time: float, place: Any,
+    sums: Any, modes: Any, share: Any, group: Any, slots: Any, time: float, phases: Any, place: Any,
     turned: Any, errors: Any, leaning: Any, out: Any, scales: Any,
 ) -> None:  # fmt: skip
     for at in range(len(sums)):
@@ -131,16 +141,20 @@ def _medians(
                 out[at, k] += mode.real * turned[own, m, k].real - mode.imag * turned[own, m, k].imag
         if not math.isnan(sums[at, 3]):  # else nothing was seen: all anchors are the centre
             for i in range(len(leaning)):
-                _leant(slots[i], at, time, leaning[i, own], centre, out[at])
+                _leant(slots[i], at, time, phases[i], leaning[i, own], centre, out[at])
 
 
 @njit(**INNER)
-def _leant(slots: Any, at: int, time: float, weights: Any, centre: float, out: Any) -> None:
+def _leant(
+    slots: Any, at: int, time: float, season: int, weights: Any, centre: float, out: Any
+) -> None:  # fmt: skip
     """Add what the slots of a series that was seen say around the centre, at its weight: of
     `SeasonSlots.read`."""
-    season = slots.shape[1] - 1
-    phase = np.int64(math.floor(time)) % season
+    phase: Any = np.int64(math.floor(time)) % season
+    off = slots[at, -1, 0] if slots.shape[1] - 1 > season else 0.0
     for k in range(out.size):
         phase = phase + 1 if phase + 1 < season else 0
-        here = phase if slots[at, phase, 1] != 0 else season
-        out[k] += weights[k] * (slots[at, here, 0] / slots[at, here, 1] - centre)
+        if slots[at, phase, 1] != 0:
+            out[k] += weights[k] * (slots[at, phase, 0] / slots[at, phase, 1] + off - centre)
+        else:
+            out[k] += weights[k] * (slots[at, season, 0] / slots[at, season, 1] - centre)

@@ -126,7 +126,8 @@ class LinearPath:
             slots, now = self.memory.slots(state), state["time"].item(0)
             learned = self.turned, self.middle, self.leaning
             found: tuple[Array, Array]
-            found = compiled_memory().medians(own, slots, now, self.memory.bank.place, learned)
+            places = self.memory.phases, self.memory.bank.place
+            found = compiled_memory().medians(own, slots, now, *places, learned)
             return found
         medians, centre, scale = self._around(state)
         medians += centre[:, None] + scale[:, None] * self._errors(state["group"])

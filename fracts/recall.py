@@ -64,14 +64,18 @@ class LinearMemory:
     covariates: CovariateMemory
     blended: bool = False
 
-    # Anchors that have slots, by the name of these in a state, and what the slots keep when a value comes.
+    # Anchors that have slots, by the name of these in a state; what the slots keep when a value comes, and
+    # how many are of phases.
     slotted: tuple[tuple[str, SeasonSlots], ...] = field(init=False, repr=False)
     slots_kept: Array = field(init=False, repr=False)
+    phases: NDArray[np.int64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         slotted = tuple((f"slots_{i}", anchor) for i, anchor in enumerate(self.anchors) if anchor)
         object.__setattr__(self, "slotted", slotted)
         object.__setattr__(self, "slots_kept", np.array([anchor.kept for _, anchor in slotted]))
+        phases = np.array([anchor.season_length for _, anchor in slotted], dtype=np.int64)
+        object.__setattr__(self, "phases", phases)
 
     @property
     def n_bases(self) -> int:
@@ -335,6 +339,11 @@ def linear_memory(
 
 
 def _profiles(season_length: int) -> tuple[SeasonSlots, ...]:
-    """The last value in each phase of a season, and a mean of the last ones; of a long season that alone."""
-    memories = (PROFILE_MEMORY,) if season_length > _LONG_SEASON else (0.0, PROFILE_MEMORY)
-    return tuple(SeasonSlots(season_length, memory) for memory in memories)
+    """The last value in each phase of a season, a mean of the last ones, and that moved by the last value; of
+    a long season the mean alone."""
+    mean = SeasonSlots(season_length, PROFILE_MEMORY)
+    return (
+        (mean,)
+        if season_length > _LONG_SEASON
+        else (SeasonSlots(season_length), mean, replace(mean, moved=True))
+    )

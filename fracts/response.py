@@ -57,4 +57,16 @@ def _anchor_response(anchor: SeasonSlots, slots: Array, now: float, lags: Ints, 
     seen = np.mean(np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0))
     said: Array = np.where(apart == 0, seen * kept ** np.maximum(before, 0), 0.0)
     said[lags == 1] += np.mean(weight == 0)  # which answers with the last value
-    return said
+    return said + _moved_response(slots[weight > 0], anchor, now, lags) * np.mean(weight > 0)
+
+
+def _moved_response(slots: Array, anchor: SeasonSlots, now: float, lags: Ints) -> Array:
+    """Weight (lags,) of the value at each lag in how far the last one lay from what its slot had said."""
+    weight = slots[:, anchor.phase(now), 1] - 1  # what it kept of those before
+    if not anchor.moved or not (weight > 0).any():
+        return np.zeros(lags.size)
+    rounds, apart = np.divmod(lags - 1, anchor.season_length)
+    before = np.mean(np.divide(anchor.kept, weight, out=np.zeros_like(weight), where=weight > 0))
+    off = np.where((apart == 0) & (rounds > 0), -before * anchor.kept ** np.maximum(rounds - 1, 0), 0.0)
+    off[lags == 1] += np.mean(weight > 0)
+    return off

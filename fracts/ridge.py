@@ -36,10 +36,11 @@ class FracRidge(Calibration, Forecaster, Inspection):
     Every lead is a ridge regression on exponential modes of geometrically spaced timescales, plain and at the
     frequencies of the seasons. The penalty is a prior in the manner of the theory, tau**-decay for the weight
     of a mode of timescale tau. Its decay (0.5 or 0.75; 0 or 0.25 at the frequency of a season), its strength
-    and what to lean on (the centre of the series, its last value, a seasonal profile; without seasons also
-    the forecasts of fractional noise of the orders .2 to .8) are not chosen once: the forecast is an average
-    over them, at every lead by the errors of rolling origins in time. What is held out are shares of the
-    values seen, of each series where it has coefficients of its own or most end early, else of all together.
+    and what to lean on (the centre of the series, its last value, a seasonal profile as it is or moved by the
+    last value; without seasons also the forecasts of fractional noise of the orders .2 to .8) are not chosen
+    once: the forecast is an average over them, at every lead by the errors of rolling origins in time. What
+    is held out are shares of the values seen, of each series where it has coefficients of its own or most end
+    early, else of all together.
 
     Parameters
     ----------

@@ -110,12 +110,12 @@ def test_the_90_percent_interval_holds_about_90_percent_of_what_comes(make, nois
     assert 0.88 < np.mean(inside) < 0.92
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.integers(1, 25), st.booleans())
-def test_the_anchor_at_every_row_is_that_of_a_stream(seed, season, horizon, whole):
+@given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.integers(1, 25), st.booleans(), st.booleans())
+def test_the_anchor_at_every_row_is_that_of_a_stream(seed, season, horizon, moved, whole):
     rng = np.random.default_rng(seed)
     values = np.where(rng.random((2, 30)) < 0.3, nan, rng.normal(size=(2, 30)))
     times = np.cumsum(rng.integers(1, 4, 30) if whole else rng.exponential(size=30)).astype(float)
-    anchor = SeasonSlots(season)
+    anchor = SeasonSlots(season, moved=moved)
     end, reads = anchor.run(anchor.empty(2), values, times, np.arange(1, horizon + 1))
     said, slots = anchor.before(anchor.empty(2), values, times), anchor.empty(2)
     for row, time in enumerate(times):

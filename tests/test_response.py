@@ -50,7 +50,11 @@ def test_the_kernel_is_the_derivative_of_the_forecast_at_short_and_at_long_lags(
 
 
 @pytest.mark.parametrize("blended", [False, True], ids=["alone", "blended"])
-@pytest.mark.parametrize("anchor", [None, SeasonSlots(1), SeasonSlots(7), SeasonSlots(7, 5.0)], ids=str)
+@pytest.mark.parametrize(
+    "anchor",
+    [None, SeasonSlots(1), SeasonSlots(7), SeasonSlots(7, 5.0), SeasonSlots(7, 5.0, moved=True)],
+    ids=str,
+)
 def test_the_kernel_is_the_derivative_of_the_forecast_whatever_the_anchor(monkeypatch, anchor, blended):
     def leaning(memory, *rest):
         at, penalty = memory.anchors.index(anchor), Penalty(0.5, 0.0, 1.0)

@@ -163,6 +163,16 @@ def test_after_a_step_of_the_level_the_forecast_overshoots_by_a_fifth_of_it_at_m
     assert (table > 24.0).all() and (table < 26.0).all()
 
 
+def test_a_season_on_a_wandering_level_is_forecast_nearly_as_well_as_the_level_alone_can_be():
+    rng, size = np.random.default_rng(0), 0.1
+    y = np.tile(rng.normal(size=168), 12) + np.cumsum(size * rng.normal(size=168 * 12))
+    model, errors = FracRidge(24, season_lengths=168).fit(y[: 168 * 10]), []
+    for value in y[168 * 10 :]:
+        errors.append(abs(model.forecast()[0] - value))
+        model.learn_one(value)
+    assert np.mean(errors) < 1.15 * size * np.sqrt(2 / np.pi)
+
+
 @pytest.mark.parametrize("rounding", [True, False], ids=["a rounding error", "a blip"])
 def test_a_series_that_had_almost_no_spread_at_first_is_forecast_within_its_range(rounding):
     draws = np.random.default_rng(0)

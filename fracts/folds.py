@@ -38,6 +38,7 @@ class Origins(NamedTuple):
     features: Array  # (series, origins, features)
     targets: Array  # (anchors, series, origins, leads)
     ahead: Array  # (anchors, series, origins, leads, known)
+    scale: Array  # (series, origins)
 
 
 class Share(NamedTuple):
@@ -123,7 +124,8 @@ def _origins_of(
             mine = pairs == pair
             at = mine.any(0)
             sorted_out = np.where(mine[:, at, None], around[:, :, at], np.nan)
-            yield Origins(series, fold, last_fold, walk.features[:, at], sorted_out, walk.ahead[:, :, at])
+            seen = walk.features[:, at], sorted_out, walk.ahead[:, :, at], walk.scale[:, at]
+            yield Origins(series, fold, last_fold, *seen)
 
 
 def standard_targets(wanted: Array, anchors: Array, centre: Array, scale: Array) -> Array:
@@ -131,6 +133,13 @@ def standard_targets(wanted: Array, anchors: Array, centre: Array, scale: Array)
     standard = np.clip((wanted - centre[..., None]) / scale[..., None], -_FARTHEST, _FARTHEST)
     around: Array = standard - np.clip(anchors, -_FARTHEST, _FARTHEST)
     return around
+
+
+def last_scale(memory: LinearMemory, panel: Panel) -> Array:
+    """The scale of each series after the last row of `panel`: (series,)."""
+    steps = np.diff(panel.times, prepend=panel.times[0])
+    sums = memory.scaler.run(memory.scaler.empty(len(panel.values)), panel.values, steps)
+    return memory.scaler.read(sums[:, -1])[1]
 
 
 def group_of_each(n_series: int, n_groups: int) -> NDArray[np.int64]:
@@ -163,20 +172,25 @@ class FoldMoments:
         n_groups: int,
         *,
         pooled: bool,
+        in_units: bool = False,
     ) -> "FoldMoments":
         """One pass over `share`; series count by their weights.
 
         pooled: cut the series as those that share coefficients, whatever their groups.
+        in_units: errors of an origin count in the units of its series, not in the scale that it had then.
         """
         n_bases, n_ahead = memory.n_bases, memory.n_ahead
         shape = memory.n_features, n_bases, leads.size, n_ahead
         roots = np.sqrt(share.weights)[:, None, None]
+        last = last_scale(memory, share.panel)[:, None] if in_units else None
         parts: dict[tuple[int, int], list[Moments]] = {}
         group = group_of_each(len(share.weights), n_groups)
         for part in origins(memory, share.panel, leads, pooled=pooled):
             key = part.fold, part.last_fold
             groups = parts.setdefault(key, [Moments.empty(*shape) for _ in range(n_groups)])
             root = roots[part.series]
+            if last is not None:
+                root = root * (part.scale / last[part.series])[..., None]
             features, targets = part.features * root, part.targets * root
             ahead = part.ahead * root[..., None]
             for one, series in groups_of(part, group):

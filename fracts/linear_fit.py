@@ -109,7 +109,8 @@ def fit_linear(
         n_groups = 1 if pooled else max(len(share.weights) for share in shares)
         at_once = _leads_at_once(mixture.memory, n_groups, holes)
         batches = np.array_split(leads, -(-leads.size // at_once))
-        solved = [_solve(mixture, share, batches, pooled, of_noise) for share in shares]
+        untried = not tried.size
+        solved = [_solve(mixture, share, batches, pooled, of_noise, untried) for share in shares]
         coefficients, held_out, errors, noise = (np.concatenate(parts) for parts in zip(*solved, strict=True))
     seen = values.sum(keepdims=True) if pooled else values
     learned = mixture.memory, coefficients, held_out, errors, mixture.best
@@ -160,14 +161,24 @@ def _moves(panel: Panel) -> bool:
 
 
 def _solve(
-    mixture: Mixture, share: Share, batches: Sequence[NDArray[np.int64]], pooled: bool, of_noise: bool
+    mixture: Mixture,
+    share: Share,
+    batches: Sequence[NDArray[np.int64]],
+    pooled: bool,
+    of_noise: bool,
+    untried: bool,
 ) -> tuple[Array, Array, Array, Array]:
-    """Coefficients, held-out coefficients, quantiles of the errors and noise, as a `LinearPath` has them."""
+    """Coefficients, held-out coefficients, quantiles of the errors and noise, as a `LinearPath` has them.
+
+    untried: no held-out forecast tells how far the first origins may be trusted. A trend widens the scale, so
+    what they say of a lead, in the scale of few values, is many times what it is after more; they then count
+    in the units of the series.
+    """
     n_groups = 1 if pooled else len(share.weights)
     folds, groups = range(1, len(FOLDS) + 1), range(n_groups)
     final, tried = [], []
     for leads in batches:
-        moments = FoldMoments.of(mixture.memory, share, leads, n_groups, pooled=pooled)
+        moments = FoldMoments.of(mixture.memory, share, leads, n_groups, pooled=pooled, in_units=untried)
         final.append([mixture.solve(moments.whole(g), leads) for g in groups])
         tried.append([[mixture.solve(moments.before(f, g), leads) for f in folds] for g in groups])
     held_out = np.concatenate(tried, axis=-1)

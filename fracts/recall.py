@@ -28,6 +28,7 @@ from fracts.seasons import strongest_frequencies
 from fracts.series import Panel, State
 
 PROFILE_MEMORY = 5.0  # seasons
+_SHORT_SEASON = 12  # steps, below which the modes at its frequencies tell its shape at any level
 _LONG_SEASON = 1000  # steps, above which a state holds one profile
 MAX_FREQUENCIES = 12
 CENTRE_MEMORY = 131072.0  # steps
@@ -340,10 +341,8 @@ def linear_memory(
 
 def _profiles(season_length: int) -> tuple[SeasonSlots, ...]:
     """The last value in each phase of a season, a mean of the last ones, and that moved by the last value; of
-    a long season the mean alone."""
-    mean = SeasonSlots(season_length, PROFILE_MEMORY)
-    return (
-        (mean,)
-        if season_length > _LONG_SEASON
-        else (SeasonSlots(season_length), mean, replace(mean, moved=True))
-    )
+    a short season the first two, of a long one the mean alone."""
+    last, mean = SeasonSlots(season_length), SeasonSlots(season_length, PROFILE_MEMORY)
+    if season_length > _LONG_SEASON:
+        return (mean,)
+    return (last, mean) if season_length < _SHORT_SEASON else (last, mean, replace(mean, moved=True))

@@ -96,9 +96,9 @@ class Inspection(ABC):
         >>> y = make_arfima(4096, 0.3, random_state=0)  # whose best forecast weighs them .30, .105, .0595
         >>> FracRidge(1).fit(y).memory_kernel([1, 2, 3]).round(3)
           series  lag  weight
-        0   None    1   0.301
-        1   None    2   0.113
-        2   None    3   0.063
+        0   None    1   0.300
+        1   None    2   0.116
+        2   None    3   0.061
         """
         self._check_fitted()
         lag, lead = _checked_lags(lags), check_lead(lead, self.horizon)

@@ -53,9 +53,8 @@ def learned_effects(
     for _ in range(_ROUNDS):
         path = _path_of(rest, alone, ids, pooled)
         learned = _learned(_moments(path, rest, panel, steps, sorted_out, memory.covariates.n_known))
-        each = (
-            steps[:, None, None] * learned[group_of_each(n_series, len(learned))]
-        )  # (series, folds + 1, known)
+        of_each = learned[group_of_each(n_series, len(learned))]  # (series, folds + 1, known)
+        each = steps[:, None, None] * of_each
         rest = replace(rest, values=freed(panel, each[:, -1]).values)
     values = freed(panel, each[:, 0]).values
     for fold in range(2, len(FOLDS) + 1):
@@ -108,9 +107,8 @@ def _tried(own: list[Moments]) -> tuple[Array, Array]:
     nothing = Moments.empty(own[0].gram.shape[0], 1, 1)
     lessons = [nothing.plus(own[: fold + 1]) for fold in range(len(own))]
     squares = np.diag(lessons[-1].gram)[:-1]
-    usual = squares.sum() / max(
-        np.count_nonzero(squares) * lessons[-1].count[0], 1.0
-    )  # what never moves is none
+    moving = np.count_nonzero(squares)  # what never moves is no usual row
+    usual = squares.sum() / max(moving * lessons[-1].count[0], 1.0)
     solved, errors = [], np.zeros(len(_STRENGTHS))
     for at, strength in enumerate(_STRENGTHS):
         penalty = np.append(np.full(len(nothing.gram) - 1, strength * usual), _ROUNDING * usual)

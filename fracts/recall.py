@@ -103,8 +103,9 @@ class LinearMemory:
         blended: none of them, each alone, and without seasons fractional noise; else None, for 0."""
         if not self.blended:
             return None
-        plain = self.anchors[0] is None and not self.bank.frequencies.size
-        orders = fractional_forecasts(self.bank.timescales, self.horizon)[: None if plain else 0, :, leads]
+        orders = np.empty((0, self.bank.timescales.size, leads.size))
+        if self.anchors[0] is None and not self.bank.frequencies.size:
+            orders = fractional_forecasts(self.bank.timescales, self.horizon)[..., leads]
         size = self.n_features + self.n_ahead
         means = np.zeros((1 + self.n_blended + len(orders), size, leads.size))
         at = np.arange(self.n_blended)

@@ -4,7 +4,7 @@
         [--part validation] [--seeds 1] [--no-record]
 
 The forecaster with one part taken out, on a series with two seasons (electricity demand, half-hourly) and on
-one without (network traffic): MASE one step ahead and over 24 steps, as `accuracy_rolling.py` has it, and
+one without (network traffic) unless told others of `accuracy_rolling.py`: MASE one step ahead and over 24 steps, as `accuracy_rolling.py` has it, and
 the ratio to the default. Parts are judged on the validation; `--part test` is what follows.
 A row a figure goes to `ablations.csv`.
 """
@@ -25,7 +25,7 @@ from fracts.mixer import FracMixer
 
 SILENT = 1e12  # a penalty that leaves nothing of the modes
 CERTAIN = 12.0  # raw, of an order next to 1
-DATA = {name: ROLLING[name] for name in ("ethernet_traffic", "taylor")}
+DATA = "ethernet_traffic", "taylor"
 
 
 @contextmanager
@@ -56,20 +56,32 @@ def without_prior(mixer):
     mixer.scores.zero_()
 
 
+def with_penalties(**changed):
+    """Every penalty tried, with something else about it."""
+    others = [p._replace(**changed) for p in linear_fit.PENALTIES]
+    return patch.object(linear_fit, "PENALTIES", list(dict.fromkeys(others)))
+
+
 @contextmanager
 def no_priors():
     """All timescales alike, in the penalty and in the network."""
-    flat = [p._replace(decay=0.0, seasonal_decay=0.0) for p in linear_fit.PENALTIES]
     with ExitStack() as both:
-        both.enter_context(patch.object(linear_fit, "PENALTIES", list(dict.fromkeys(flat))))
+        both.enter_context(with_penalties(decay=0.0, seasonal_decay=0.0))
         both.enter_context(changed_mixers(without_prior))
         yield
+
+
+def no_fractional_noise(timescales, horizon):
+    return np.empty((0, timescales.size, horizon))
 
 
 PARTS = {
     "default": ({}, nullcontext),
     "no seasonal heads": ({}, lambda: patch.object(recall, "MAX_FREQUENCIES", 0)),
     "no anchor": ({"anchor": "centre"}, nullcontext),
+    "no moved profile": ({}, lambda: patch.object(recall, "_SHORT_SEASON", np.inf)),
+    "weak pull on one anchor": ({}, lambda: with_penalties(blend=1.0)),
+    "no fractional noise": ({}, lambda: patch.object(recall, "fractional_forecasts", no_fractional_noise)),
     "no linear path": ({"penalty": SILENT}, nullcontext),
     "no deep path": ({"n_layers": 0}, nullcontext),
     "no priors": ({}, no_priors),
@@ -94,7 +106,7 @@ def run(task, part, options, change, seed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
+    parser.add_argument("--data", nargs="+", choices=ROLLING, default=DATA)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--part", choices=("validation", "test"), default="validation")
     parser.add_argument("--seeds", type=int, default=1)
@@ -103,7 +115,7 @@ def main():
     for data in asked.data:
         usual = None
         for name in asked.only:
-            ran = [run(DATA[data], asked.part, *PARTS[name], seed) for seed in range(asked.seeds)]
+            ran = [run(ROLLING[data], asked.part, *PARTS[name], seed) for seed in range(asked.seeds)]
             rows = [
                 {"data": data, "part": asked.part, "without": name, "seed": seed, "figure": key}
                 | {"value": round(float(value), 5), "seconds": round(seconds, 1)}
@@ -114,7 +126,7 @@ def main():
             mean = {key: np.mean([figures[key] for figures, _ in ran]) for key in ran[0][0]}
             usual = usual or mean
             told = " ".join(f"{mean[key]:>8.4f} {mean[key] / usual[key]:>6.3f}" for key in mean)
-            print(f"{data:<10} {name:<24} {told} {sum(s for _, s in ran):>6.0f} s", flush=True)
+            print(f"{data:<22} {name:<24} {told} {sum(s for _, s in ran):>6.0f} s", flush=True)
 
 
 if __name__ == "__main__":

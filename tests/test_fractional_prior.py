@@ -30,7 +30,6 @@ def test_the_farther_ahead_the_less_is_said_of_noise_that_forgets():
 
 
 def test_a_short_history_of_fractional_noise_needs_no_more_than_its_order():
-    """By coefficients around 0 alone it is .107 for these draws."""
     ratios = []
     for seed in range(8):
         y = make_arfima(520, 0.4, random_state=seed)

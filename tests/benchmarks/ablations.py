@@ -4,9 +4,9 @@
         [--part validation] [--seeds 1] [--no-record]
 
 The forecaster with one part taken out, on a series with two seasons (electricity demand, half-hourly) and on
-one without (network traffic) unless told others of `accuracy_rolling.py`: MASE one step ahead and over 24 steps, as `accuracy_rolling.py` has it, and
-the ratio to the default. Parts are judged on the validation; `--part test` is what follows.
-A row a figure goes to `ablations.csv`.
+one without (network traffic) unless told others of `accuracy_rolling.py`: MASE one step ahead and over 24
+steps, as `accuracy_rolling.py` has it, and the ratio to the default. Parts are judged on the validation;
+`--part test` is what follows. A row a figure goes to `ablations.csv`.
 """
 
 import argparse

@@ -362,12 +362,13 @@ def _network_row(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def shift(medians: Any, scale: Any, features: Any, weights: Any, bias: Any) -> None:
-    """`online.shift_medians`; weights: (width, horizon).  bias: (at least horizon,)."""
+def shift(medians: Any, scale: Any, features: Any, weights: Any, bias: Any, least: Any, most: Any) -> None:
+    """`online.shift_medians`; weights: (width, horizon).  bias: (at least horizon,).  least, most: (3,
+    horizon), whose first row a shift stays within."""
     horizon = medians.shape[1]
     moved = np.empty((len(medians), horizon), features.dtype)
     moved[:] = bias[:horizon]
     times(features, len(medians), weights, moved)
     for at in range(len(medians)):
         for k in range(horizon):
-            medians[at, k] += scale[at] * moved[at, k]
+            medians[at, k] += scale[at] * min(max(moved[at, k], least[0, k]), most[0, k])

@@ -37,8 +37,14 @@ class FracNetwork(nn.Module):
 
         ahead: (batch, time, horizon, known), where covariates are known in advance.
         """
-        features, state = self.encode(u, times, gap, self.encoder.empty(len(u)), covariates)
+        features, state = self.features(u, times, gap, covariates)
         return self.head(features, group, ahead), state
+
+    def features(
+        self, u: Tensor, times: Tensor, gap: Tensor, covariates: Tensor | None = None
+    ) -> tuple[Tensor, EncoderState]:
+        """`encode` from the first row on."""
+        return self.encode(u, times, gap, self.encoder.empty(len(u)), covariates)
 
     def encode(
         self, u: Tensor, times: Tensor, gap: Tensor, state: EncoderState, covariates: Tensor | None = None
@@ -102,11 +108,15 @@ def as_weights(network: FracNetwork) -> State:
 
 
 def load_weights(network: FracNetwork, weights: State) -> None:
-    """Put in place what `as_weights` gave; ValueError unless all fit, in one of float32 and float64."""
+    """Put in place what `as_weights` gave; ValueError unless all fit, in one of float32 and float64.
+
+    The first files of format 1 have no range that the head stays within.
+    """
     dtypes = {weights[name].dtype for name, _ in network.named_parameters() if name in weights}
     if dtypes == {np.dtype(np.float64)}:
         network.double()
     expected = as_weights(network)
+    weights = {name: expected[name] for name in ("head.least", "head.most")} | weights
     for name in sorted(expected.keys() | weights.keys()):
         here, there = (w[name] if name in w else np.empty(0) for w in (expected, weights))
         if here.shape != there.shape or here.dtype != there.dtype:

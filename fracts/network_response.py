@@ -50,10 +50,10 @@ def network_response(network: FracNetwork, scaler: Scaler, rows: Panel, lags: In
     beyond half the rows, where no impulse was followed so far, and everywhere if there are too few values.
     Covariates known in advance stand at their mean.
     """
-    read = network.head.shift_weight(lead)
-    if not read.any():
-        return np.zeros(lags.size)
     network = copy.deepcopy(network).double()
+    network.head.silence("stretch")
+    if network.head.silent:
+        return np.zeros(lags.size)
     sums = scaler.run(scaler.empty(len(rows.values)), rows.values, np.ones(rows.times.size))
     centre, scale = scaler.read(sums)
     u, weight = (rows.values - centre) / scale, sums[..., 0]
@@ -61,7 +61,7 @@ def network_response(network: FracNetwork, scaler: Scaler, rows: Panel, lags: In
     longest = rows.times.size // 2  # whatever the lags, or one would change the weight of another
     begins = _impulses(len(u), rows.times.size, longest)
     seen = Panel(u, rows.times, rows.covariates)
-    states, still = _states_before(network, seen, [begin for begin, _ in begins], read)
+    states, still = _states_before(network, seen, [begin for begin, _ in begins], lead)
 
     total, count = np.zeros(longest), np.zeros(longest)
     for (begin, length), state in zip(begins, states, strict=True):
@@ -71,7 +71,7 @@ def network_response(network: FracNetwork, scaler: Scaler, rows: Panel, lags: In
         moved[:, 0] += 1.0
         pushed = Panel(part.values + _PUSH * moved, part.times, part.covariates)
         features, _ = _encode(network, pushed, state)
-        answer = ((features @ read).numpy() - still[:, window]) / _PUSH
+        answer = (network.head.shift_of(features, lead).numpy() - still[:, window]) / _PUSH
         total[:length] += answer[ready[:, begin]].sum(0)
         count[:length] += ready[:, begin].sum()
     known = lags <= np.count_nonzero(count)
@@ -93,14 +93,14 @@ def _impulses(n_series: int, n_rows: int, longest: int) -> list[tuple[int, int]]
 
 
 def _states_before(
-    network: FracNetwork, seen: Panel, begins: list[int], read: Tensor
+    network: FracNetwork, seen: Panel, begins: list[int], lead: int
 ) -> tuple[list[EncoderState], Array]:
     """State before each of the rows `begins`, ascending, and the shift (series, rows) at every row."""
     state, states, shifts = network.encoder.empty(len(seen.values)), [], []
     for begin, end in itertools.pairwise([0, *begins, seen.times.size]):
         if end > begin:
             features, state = _encode(network, seen.part(begin, end), state)
-            shifts.append((features @ read).numpy())
+            shifts.append(network.head.shift_of(features, lead).numpy())
         states.append(state)
     return states[:-1], np.concatenate(shifts, axis=1)
 

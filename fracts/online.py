@@ -90,7 +90,7 @@ def shift_medians(
 ) -> None:
     """Move `medians` (series, horizon), of series of some `scale` (series,), by `shift_row`."""
     if compiles() and not ahead.shape[-1]:
-        compiled_network().shift(medians, scale, features, plan.shift, plan.head_bias)
+        compiled_network().shift(medians, scale, features, plan.shift, plan.head_bias, plan.least, plan.most)
     else:
         medians += scale[:, None] * shift_row(plan, features, ahead)
 
@@ -107,7 +107,8 @@ def due_row(plan: Plan, features: Array, leads: NDArray[np.int64], known: Array)
         traits = _silu(known.astype(features.dtype) @ plan.traits + plan.traits_bias)
         weights = (features @ plan.weigh + plan.weigh_bias).reshape(*features.shape[:2], 3, -1)
         outputs += np.einsum("blpt,bt->pbl", weights, traits)
-    moves: NDArray[np.float64] = outputs.astype(np.float64)
+    least, most = plan.least[:, None, leads - 1], plan.most[:, None, leads - 1]
+    moves: NDArray[np.float64] = np.clip(outputs, least, most).astype(np.float64)
     return moves
 
 
@@ -122,7 +123,7 @@ def _outputs(plan: Plan, features: Array, ahead: Array | None, parts: int) -> Ar
         weights = features @ plan.weigh[:, : parts * n_traits] + plan.weigh_bias[: parts * n_traits]
         weights = weights.reshape(-1, parts, n_traits)
         outputs = outputs + weights @ traits.swapaxes(-1, -2)
-    return outputs
+    return np.clip(outputs, plan.least[:parts], plan.most[:parts], out=outputs)
 
 
 def network_row(

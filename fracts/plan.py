@@ -64,6 +64,8 @@ class Plan(NamedTuple):
     head: Array  # (width, 3 * horizon)
     shift: Array  # (width, horizon), its first part
     head_bias: Array  # (3 * horizon,)
+    least: Array  # (3, horizon), what the head says stays above
+    most: Array  # (3, horizon), and below
     traits: Array  # (known, traits)
     traits_bias: Array  # (traits,)
     weigh: Array  # (width, 3 * traits)
@@ -109,6 +111,8 @@ def plan_of(network: FracNetwork) -> Plan:
             head=_array(head.out.weight.T),
             shift=_array(head.out.weight[: head.out.weight.shape[0] // 3].T),
             head_bias=_array(head.out.bias),
+            least=_array(head.least),
+            most=_array(head.most),
             traits=_array(nobody.view(0, 0) if head.traits is None else head.traits.weight.T),
             traits_bias=_array(nobody if head.traits is None else head.traits.bias),
             weigh=_array(nobody.view(0, 0) if head.weigh is None else head.weigh.weight.T),

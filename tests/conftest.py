@@ -135,12 +135,15 @@ def step_entry(request: pytest.FixtureRequest) -> Entry:
 
 
 def _random_weights(network: nn.Module, seed: int) -> None:
-    """Replace every parameter by seeded random numbers, of a size that keeps the outputs near 1."""
+    """Replace every parameter by seeded random numbers, that keep the outputs near 1, within 2."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, weights in network.named_parameters():
             spread = weights.shape[1] ** -0.5 if weights.ndim == 2 and not name.endswith("nothing") else 0.5
             weights.copy_(spread * torch.randn(weights.shape, generator=generator))
+        for name, bound in network.named_buffers():
+            if name.endswith(("least", "most")):
+                bound.fill_(2.0 if name.endswith("most") else -2.0)
 
 
 @pytest.fixture(scope="session")

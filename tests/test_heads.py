@@ -94,3 +94,31 @@ def test_the_middle_quantile_of_the_least_loss_is_the_median():
     guesses = torch.arange(20.0)
     losses = [pinball(guess.expand(5, 1, 1), truth, torch.tensor([0.5])).mean() for guess in guesses]
     assert int(np.argmin(losses)) == 2
+
+
+@given(st.integers(0, 10_000), st.floats(0.1, 100.0))
+def test_what_the_head_says_stays_within_its_range(random_weights, seed, size):
+    head, features = make_head(random_weights, seed)
+    least, most = torch.tensor([-0.3, -0.2, -0.1]), torch.tensor([0.1, 0.4, 0.2])
+    head.hold_within(least[:, None].expand(3, 3), most[:, None].expand(3, 3), PARTS)
+    said = head.moves(size * features)
+    assert ((said >= least[:, None]) & (said <= most[:, None])).all()
+    assert (said > least[:, None]).any()
+
+
+def test_a_range_holds_the_part_it_was_made_for(random_weights):
+    head, features = make_head(random_weights, 0)
+    free = head.moves(features)
+    head.hold_within(torch.zeros(3, 3), torch.zeros(3, 3), ["shift"])
+    said = head.moves(features)
+    assert not said[..., 0, :].any()
+    torch.testing.assert_close(said[..., 1:, :], free[..., 1:, :])
+
+
+def test_a_damped_part_says_its_share(random_weights):
+    head, features = make_head(random_weights, 0)
+    whole = head.moves(features / 10)
+    head.dampen("shift", 0.5)
+    said = head.moves(features / 10)
+    torch.testing.assert_close(said[..., 0, :], whole[..., 0, :] / 2)
+    torch.testing.assert_close(said[..., 1:, :], whole[..., 1:, :])

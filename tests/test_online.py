@@ -181,7 +181,9 @@ def test_stepping_leaves_the_network_alone(random_weights):
 def test_the_head_at_one_row_equals_the_torch_head(random_weights):
     network = make_network(random_weights).double()
     plan, head = plan_of(network), network.head
-    features = torch.randn(5, 16, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    features = 3 * torch.randn(5, 16, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    bounds = torch.tensor(-2.0), torch.tensor(2.0)
+    assert all((head.moves(features) == bound).any() for bound in bounds)  # the range is met
     group = torch.tensor([0, 2, 1, 1, 0])
     found = head_row(plan, features.numpy(), head.errors[group].numpy())
     with torch.no_grad():

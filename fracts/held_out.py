@@ -20,6 +20,7 @@ from fracts.scaling import Array
 from fracts.series import Panel
 
 _USUAL_ORIGINS = 5.0  # that say of each series that its errors are as large as those of others
+_CLEAR = 2.0  # standard errors of a mean that is more than chance
 _ROUNDS = 2  # of what is usual, and of what each series is beside it
 
 
@@ -95,9 +96,23 @@ def _quantiles(errors: Array) -> Array:
     own spread.
     """
     quantiles, last = [], ndtri(QUANTILES)
-    for lead in errors.T:
-        seen = lead[~np.isnan(lead)]
+    for lead, sizes in enumerate(errors.T):
+        seen = sizes[~np.isnan(sizes)]
         if seen.size >= MIN_HELD_OUT:
             last = np.quantile(seen, QUANTILES, method="median_unbiased")
+            last = _proven(last, float(seen.mean()), float(seen.var()), seen.size / (1 + lead))
         quantiles.append(last)
     return np.array(quantiles)
+
+
+def _proven(quantiles: Array, mean: float, variance: float, n_own: float) -> Array:
+    """`quantiles` moved to the part of their mean that is more than chance; the rest widens them.
+
+    n_own: of the errors those that overlap no other. A mean of few shrinks to none as in James and Stein
+    (1961), by as much as would be clear.
+    """
+    chance = _CLEAR**2 * variance / max(n_own, 1.0)
+    if not chance:
+        return quantiles
+    kept = mean * max(0.0, 1.0 - chance / max(mean**2, chance))
+    return np.asarray(kept + (quantiles - mean) * np.sqrt(1 + (mean - kept) ** 2 / variance))

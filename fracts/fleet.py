@@ -25,8 +25,10 @@ from fracts.recall import LinearMemory
 from fracts.rulers import Counts
 from fracts.series import Panel, State
 
-LEAST_SERIES = 1000  # that a GPU steps sooner than the cores do
-_ROOM = 4  # times the state, that a row of it needs while it is computed
+# From about 200 on a row takes a GPU less time than the cores; from here on so much less that making a fleet
+# pays within some hundred rows, even where each is forecast from.
+LEAST_SERIES = 1000
+_ROOM = 4  # times the state, which itself and all that a row computes take up less than
 
 
 class Fleet:
@@ -68,7 +70,7 @@ class Fleet:
             self._move()
         torch.cuda.synchronize(self.device)
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph, stream=self._stream):
+        with torch.cuda.graph(self._graph, stream=self._stream, capture_error_mode="thread_local"):
             self._move()
 
     @contextmanager
@@ -226,9 +228,10 @@ class OnDevice:
             return None
         model = self._path.memory, self._plan, device, len(counts)
         if self._fleet is None or not self._fleet.fits(*model):
-            if not has_room(device, self._state):
+            state, self._fleet = self._state, None
+            if not has_room(device, state):
                 return None
-            self._fleet = Fleet(*model[:2], self._state, device)
+            self._fleet = Fleet(*model[:2], state, device)
         elif not self._fleet.goes_on_from(vars(self)["_state"]):
             self._fleet.load(vars(self)["_state"])
         return self._fleet

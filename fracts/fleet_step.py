@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from fracts.anchor import SeasonSlots
 from fracts.density import SHARE_ROUNDING
-from fracts.kernels.scan import frac_step
+from fracts.kernels.scan import step_in_place
 from fracts.mode_weights import BASIS, KNOTS, LEAST
 from fracts.network import layer_names
 from fracts.online import wave_at
@@ -164,7 +164,7 @@ class NetworkStep:
         plain = heads - len(waves)
         v[:, plain:].unflatten(-1, (2, -1)).mul_(waves[..., None])
         held = (row.gap * hold).to(v.dtype)
-        y, _ = frac_step(read.to(v.dtype), write.to(v.dtype), held, layer.rates, v, modes, out=modes)
+        y = step_in_place(read.to(v.dtype), write.to(v.dtype), held, layer.rates, v, modes)
         tail.addcmul_(write[..., -1:], v.double())
         modes[..., -1, :] = tail
         hold.copy_(torch.where(seen[:, None], pace.to(hold.dtype), hold))
@@ -216,7 +216,7 @@ def _on(device: torch.device, part: Any) -> Any:
 
 
 def _layer_on(device: torch.device, layer: Layer) -> Any:
-    """The same of a layer, with rates (heads, modes) as `frac_step` takes them."""
+    """The same of a layer, with rates (heads, modes) as the scan takes them."""
     part = _on(device, layer)
     heads = (part.controls_bias.numel() - part.values.shape[1]) // (4 + 2 * KNOTS)
     return part._replace(rates=(-part.rates).to(part.out.dtype).repeat(heads, 1))

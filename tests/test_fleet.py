@@ -106,6 +106,22 @@ def test_a_fleet_says_what_the_step_in_numpy_says(random_weights, seasons, dtype
     assert np.abs(state["layer_1_tail"]).max() > 1e-4
 
 
+@pytest.mark.parametrize("device", ["cpu", GPU])
+def test_the_tail_mode_keeps_small_writes_beside_a_large_past(model, device):
+    large = 1e6  # of which float32 knows sixteenths
+    state = copy.deepcopy(model._state)
+    state["layer_0_tail"] += large
+    state["layer_0_modes"][:, :, -1] = state["layer_0_tail"]
+    moved, before = Fleet(model._path.memory, model._plan, state, device), state["layer_0_tail"]
+    for time, values in enumerate(later(100), start=90):
+        state = model._advance(state, Panel(values[:, None], np.array([float(time)])))
+        moved.step(values, float(time))
+    written, expected = (x["layer_0_tail"] - before for x in (moved.fetched(), state))
+    np.testing.assert_allclose(written, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+    after = moved.fetched()
+    np.testing.assert_array_equal(after["layer_0_modes"][:, :, -1], after["layer_0_tail"].astype(np.float32))
+
+
 @pytest.mark.parametrize("seasons", [(), 7])
 def test_a_model_whose_network_is_silent_has_a_fleet_as_well(aboard, seasons):
     model = FracForecaster(3, season_lengths=seasons, n_layers=0).fit(history())
@@ -167,6 +183,16 @@ def test_reading_changes_nothing(aboard, model):
         assert other.forecast() is not None
     for name, array in model._state.items():
         np.testing.assert_array_equal(other._state[name], array, err_msg=name)
+
+
+def test_each_row_is_forecast_from_as_on_the_cpu(aboard, model):
+    other = on_the_cpu(model, [])
+    for row in later(6):
+        expected = other.learn_many(row).forecast()
+        assert_close(learned(model, [row]).forecast(), expected)
+        assert_close(model.forecast(), expected)
+        assert model._state is model._state  # fetched once
+        assert_close(model.forecast(), expected)
 
 
 def test_a_copy_and_what_it_was_made_of_go_ways_of_their_own(aboard, model):

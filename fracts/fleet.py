@@ -25,8 +25,8 @@ from fracts.recall import LinearMemory
 from fracts.rulers import Counts
 from fracts.series import Panel, State
 
-# From about 200 on a row takes a GPU less time than the cores; from here on so much less that making a fleet
-# pays within some hundred rows, even where each is forecast from.
+# A GPU takes less time for a row of 200 than 16 cores do; from here on so much less that making a fleet pays
+# within some hundred rows, even where each is forecast from.
 LEAST_SERIES = 1000
 _ROOM = 4  # times the state, which itself and all that a row computes take up less than
 
@@ -34,7 +34,8 @@ _ROOM = 4  # times the state, which itself and all that a row computes take up l
 class Fleet:
     """The state of series that stand at the same time, on a `device`, without covariates.
 
-    plan: the weights of the network, None for none.  state: to go on from, as the models keep it.
+    plan: the weights of the network, None for none.  state: to go on from, as the models keep it. What torch
+    is told of the precision of float32 products when a fleet is made holds for it: with TF32 digits are lost.
     """
 
     def __init__(

@@ -318,7 +318,8 @@ class FracForecaster(Calibration, Forecaster, Inspection):
             )
 
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
-        return extended(self._read, lambda *at: self._moved(*at)[0], state, self.horizon, horizon, quantiles)
+        read, advance, reach = self._read, lambda *at: self._moved(*at)[0], self._path.memory.reach
+        return extended(read, advance, reach, state, self.horizon, horizon, quantiles)
 
     def _median(self, state: State, horizon: int) -> NDArray[np.float64]:
         if horizon > self.horizon or self._calibrator is not None:

@@ -28,7 +28,7 @@ from fracts.heads import QuantileHead
 from fracts.inspection import Inspection
 from fracts.linear import Reading
 from fracts.linear_fit import fit_linear, is_pooled
-from fracts.network import FracNetwork, as_arrays, as_state, as_weights, held_now, load_weights
+from fracts.network import FracNetwork, as_arrays, as_state, as_weights, held_now, load_weights, one_thread
 from fracts.network_response import network_response, typical_rows
 from fracts.online import due_row, encode_row, head_row, shift_medians
 from fracts.passes import ROWS_AT_ONCE
@@ -308,7 +308,7 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         self, network: FracNetwork, state: State, panel: Panel, u: NDArray[np.float64]
     ) -> tuple[torch.Tensor, EncoderState]:
         """Features (series, rows, width) of `panel`, standardised values `u`, and the state after it."""
-        with torch.no_grad():
+        with torch.no_grad(), one_thread():
             return network.encode(
                 torch.from_numpy(u),
                 torch.from_numpy(panel.times).expand(u.shape),

@@ -29,7 +29,7 @@ from fracts.heads import QuantileHead
 from fracts.inspection import Inspection
 from fracts.linear import Reading
 from fracts.linear_fit import fit_linear, is_pooled
-from fracts.network import FracNetwork, as_arrays, as_state, as_weights, held_now, load_weights
+from fracts.network import FracNetwork, as_arrays, as_state, as_weights, held_now, load_weights, one_thread
 from fracts.network_response import network_response, typical_rows
 from fracts.online import due_row, encode_row, head_row, shift_medians
 from fracts.passes import ROWS_AT_ONCE
@@ -310,7 +310,7 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
         self, network: FracNetwork, state: State, panel: Panel, u: NDArray[np.float64]
     ) -> tuple[torch.Tensor, EncoderState]:
         """Features (series, rows, width) of `panel`, standardised values `u`, and the state after it."""
-        with torch.no_grad():
+        with torch.no_grad(), one_thread():
             return network.encode(
                 torch.from_numpy(u),
                 torch.from_numpy(panel.times).expand(u.shape),
@@ -320,7 +320,8 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
             )
 
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
-        return extended(self._read, lambda *at: self._moved(*at)[0], state, self.horizon, horizon, quantiles)
+        read, advance, reach = self._read, lambda *at: self._moved(*at)[0], self._path.memory.reach
+        return extended(read, advance, reach, state, self.horizon, horizon, quantiles)
 
     def _median(self, state: State, horizon: int) -> NDArray[np.float64]:
         if horizon > self.horizon or self._calibrator is not None:

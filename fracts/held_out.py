@@ -21,6 +21,8 @@ from fracts.series import Panel
 
 _USUAL_ORIGINS = 5.0  # that say of each series that its errors are as large as those of others
 _CLEAR = 2.0  # standard errors of a mean that is more than chance
+_TAIL = 0.1  # of errors at either end that are cut down to the next one for their mean
+_IQR_OF_NORMAL = 1.349  # standard deviations
 _ROUNDS = 2  # of what is usual, and of what each series is beside it
 
 
@@ -99,18 +101,23 @@ def _quantiles(errors: Array) -> Array:
     for lead, sizes in enumerate(errors.T):
         seen = sizes[~np.isnan(sizes)]
         if seen.size >= MIN_HELD_OUT:
-            last = np.quantile(seen, QUANTILES, method="median_unbiased")
-            last = _proven(last, float(seen.mean()), float(seen.var()), seen.size / (1 + lead))
+            last = _proven(
+                np.quantile(seen, QUANTILES, method="median_unbiased"), seen, seen.size / (1 + lead)
+            )
         quantiles.append(last)
     return np.array(quantiles)
 
 
-def _proven(quantiles: Array, mean: float, variance: float, n_own: float) -> Array:
-    """`quantiles` moved to the part of their mean that is more than chance; the rest widens them.
+def _proven(quantiles: Array, errors: Array, n_own: float) -> Array:
+    """`quantiles` moved to the part of the mean of the `errors` that is more than chance; the rest widens
+    them.
 
     n_own: of the errors those that overlap no other. A mean of few shrinks to none as in James and Stein
-    (1961), by as much as would be clear.
+    (1961), by as much as would be clear. Mean and spread are those of the errors in the middle: the first
+    ones after a break of the level are far larger than any later, in a scale that has not grown yet.
     """
+    low, first, third, high = np.quantile(errors, [_TAIL, 0.25, 0.75, 1 - _TAIL])
+    mean, variance = float(errors.clip(low, high).mean()), float((third - first) / _IQR_OF_NORMAL) ** 2
     chance = _CLEAR**2 * variance / max(n_own, 1.0)
     if not chance:
         return quantiles

@@ -1,5 +1,8 @@
 """The network of `FracForecaster`: encoder and head, and its state as numpy arrays."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -63,6 +66,17 @@ class FracNetwork(nn.Module):
         beside = None if covariates is None else covariates.to(dtype)
         features, state = self.encoder(torch.where(observed, u, 0.0).to(dtype), tokens, state, beside)
         return features, state
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """A second thread gains little on matrices of this size, and waits ten times as long for busy cores."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def layer_names(i: int) -> tuple[str, str, str]:

@@ -4,7 +4,9 @@ A path takes the next H values, the trained leads, at one level of their quantil
 them, as though they had been observed; after them it draws another level. After j steps each path forecasts
 its last trained lead; together they are the forecast of lead H + j. So errors add up once in H steps, not at
 every one. The draws are one from each of equal strata, in random order (McKay, Beckman and Conover, 1979,
-Technometrics 21(2)): few paths are then enough for a forecast that does not jump at the seam.
+Technometrics 21(2)): few paths are then enough for a forecast that does not jump at the seam. None leaves
+what the history makes thinkable: a lead learned across a break of the level may answer a little more than it
+is given, and would grow without end.
 """
 
 from collections.abc import Callable
@@ -24,14 +26,22 @@ _CELLS = np.diff(
 
 Read = Callable[[State], Forecast]  # all trained leads, quantiles at QUANTILES
 Advance = Callable[[State, Panel], State]
+Reach = Callable[[State, int], tuple[NDArray[np.float64], NDArray[np.float64]]]  # (series,) each
 
 
 def extended(
-    read: Read, advance: Advance, state: State, trained: int, horizon: int, levels: NDArray[np.float64]
+    read: Read,
+    advance: Advance,
+    reach: Reach,
+    state: State,
+    trained: int,
+    horizon: int,
+    levels: NDArray[np.float64],
 ) -> Forecast:
     """Forecast of leads 1..horizon at `levels`: the `trained` ones as they are, later ones from paths.
 
     The draws have a seed of their own, alike for all series: the same state gives the same forecast.
+    What a path takes so many steps ahead stays between the least and the most that `reach` says.
     Covariates known in advance are read from the `ahead` of `state`, (series, horizon, known); others keep
     their last value.
 
@@ -42,8 +52,10 @@ def extended(
     ...     return Forecast(state["y"] + np.zeros(2), state["y"][..., None] + walk)
     >>> def advance(state, panel):
     ...     return {"y": panel.values, "time": panel.times}
+    >>> def reach(state, steps):
+    ...     return np.full(1, -100.0), np.full(1, 100.0)
     >>> start = {"y": np.zeros((1, 1)), "time": np.zeros(1)}
-    >>> extended(read, advance, start, 2, 3, np.array([0.5, 0.9])).quantiles.round(1) + 0.0
+    >>> extended(read, advance, reach, start, 2, 3, np.array([0.5, 0.9])).quantiles.round(1) + 0.0
     array([[[0. , 1.3],
             [0. , 1.8],
             [0. , 2.2]]])
@@ -68,7 +80,9 @@ def extended(
         if "covariates" in paths:  # those not known in advance stay as they were seen last
             row = np.concatenate([row, paths["covariates"][:, row.shape[1] :]], axis=1)
         times = paths["time"][:1] + 1.0
-        paths = advance(paths, Panel(drawn[step % trained, :, None], times, row[:, None]))
+        least, most = (np.repeat(bound, N_PATHS) for bound in reach(state, step + 1))
+        taken = np.clip(drawn[step % trained], least, most)
+        paths = advance(paths, Panel(taken[:, None], times, row[:, None]))
         last = read(paths | {"ahead": ahead[:, step + 1 : step + 1 + trained]})
         means.append(last.mean[:, -1].reshape(n_series, N_PATHS).mean(1)[:, None])
         quantiles.append(_mixture(last.quantiles[:, -1].reshape(n_series, -1), levels)[:, None])

@@ -32,6 +32,7 @@ _SHORT_SEASON = 12  # steps, below which the modes at its frequencies tell its s
 _LONG_SEASON = 1000  # steps, above which a state holds one profile
 MAX_FREQUENCIES = 12
 CENTRE_MEMORY = 131072.0  # steps
+_FAR = 5.0  # units of scale
 _BLOCK_ROWS = 4096  # whose states are held at once
 _BLOCK_NUMBERS = 2**20  # in those states
 
@@ -112,6 +113,13 @@ class LinearMemory:
         means[1 + at, size - self.n_blended + at] = 1.0
         means[1 + self.n_blended :, : self.bank.timescales.size] = orders
         return means
+
+    def reach(self, state: State, steps: int) -> tuple[Array, Array]:
+        """Values (series,) that hardly any is below or above after so many `steps`: five times the scale from
+        the centre, and as far again for every history as long as that seen; a line ends 1.7 from there."""
+        centre, scale = self.scaler.read(state["sums"])
+        far = _FAR * scale * (1 + steps / np.maximum(state["sums"][..., 0], 1.0))
+        return centre - far, centre + far
 
     @property
     def longest_season(self) -> int:

@@ -172,7 +172,9 @@ class FracRidge(Calibration, Forecaster, Inspection):
         return after | self._after_errors(self._calibrator, state, panel, reading, no_features)[0]
 
     def _forecast(self, state: State, horizon: int, quantiles: NDArray[np.float64]) -> Forecast:
-        return extended(self._read, self._path.advance, state, self.horizon, horizon, quantiles)
+        return extended(
+            self._read, self._path.advance, self._path.memory.reach, state, self.horizon, horizon, quantiles
+        )
 
     def _median(self, state: State, horizon: int) -> NDArray[np.float64]:
         if horizon > self.horizon or self._calibrator is not None:

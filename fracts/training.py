@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 
 from fracts.epochs import tell
 from fracts.heads import PARTS, pinball
-from fracts.network import FracNetwork
+from fracts.network import FracNetwork, one_thread
 from fracts.windows import Epoch, RandomWindows, Window
 
 log = logging.getLogger("fracts")
@@ -30,6 +30,7 @@ _PROVEN = 0.01, 0.99  # quantiles over held-out rows that what the network says 
 _CLEAR = 2.0  # standard errors: of the epochs that were tried the one of the largest gain is looked at
 
 
+@one_thread()
 def train(
     network: FracNetwork,
     batches: RandomWindows,

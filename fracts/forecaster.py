@@ -94,8 +94,7 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
         transformer of one column, fitted on the values of all series together. Median and quantiles are
         transformed exactly; `point="mean"` is integrated over the quantiles, since the mean of exp(x) lies
         above exp of the mean.
-    device : "auto" (a GPU where there is one), "cpu" or "cuda", to train on, and to step many series on that
-        `learn_many` takes. Weights, and the state when asked for, come back to the CPU.
+    device : "auto" (a GPU where there is one), "cpu" or "cuda", to train and to `learn_many` series on.
     random_state : seed of the initial weights and of the windows; None draws one.
     verbose : 1 shows a progress bar of the training, 0 nothing; the logger `fracts` has a record an epoch.
     trainer : None, or a function that returns a new `lightning.Trainer`, called at each fit.
@@ -108,7 +107,7 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
     network_kept_ : tuple, the parts of the network, "shift" of the median and "stretch" around it, that beat
         the linear path on held-out time; the others are silent. Without any the network is left out.
     history_ : list of (epoch, train_loss, held_out_loss); epoch 0 is the linear path.
-    device_ : str, trained on.
+    device_ : str, trained on. Weights, and a state that is asked for, come back to the CPU.
     covariates_ : list, the columns of `X`.
 
     Notes

@@ -178,7 +178,7 @@ def _tokens(embedding: Any, r: int, u: float, beside: Any, at: int, value: Any, 
 
 @njit(**LEAF)
 def _wave(turns: Any, time: float, wave: Any) -> None:
-    """`online._wave`, into `wave`."""
+    """`online.wave_at`, into `wave`."""
     for season in range(len(wave)):
         turn = time * turns[season]
         angle = 2 * math.pi * (turn - math.floor(turn))

@@ -85,6 +85,10 @@ class Conversion(ABC):
         """Medians (series, horizon) of `_forecast`. A model overrides this where they alone are faster."""
         return self._forecast(state, horizon, _HALF).quantiles[..., 0]
 
+    def _at_hand(self, steps: int) -> State:
+        """The state, as far as a forecast of so many `steps` reads it."""
+        return self._state
+
     def _learned_on(self, rows: Continuation) -> dict[str, Any]:
         """The attributes that learning from `rows`, which follow the state, changes."""
         raise ValueError(
@@ -202,7 +206,11 @@ class Conversion(ABC):
             places = self._places(values, counts[:, None])
             covariates = self._covariates.row(x, places)[:, None]
             values = self._transform.forward(values, places.told)
-        one = self._freed(self._state, Panel(values, self._clock.times(counts[:1]), covariates))
+        self._follow(Panel(values, self._clock.times(counts[:1]), covariates), counts)
+
+    def _follow(self, row: Panel, counts: Counts) -> None:
+        """Move on to `counts` (series,) with the values of a `row`, on the scale of the model."""
+        one = self._freed(self._state, row)
         if together(counts):
             state = self._advance(self._state, one)
         else:
@@ -215,7 +223,7 @@ class Conversion(ABC):
     def _table(self, horizon: int | None, X: Any, wanted: Request) -> NDArray[np.float64]:
         self._check_fitted()
         steps = check_positive_integer(self.horizon if horizon is None else horizon, "horizon")
-        state = self._state | {"ahead": self._ahead(X, steps, self._counts)}
+        state = self._at_hand(steps) | {"ahead": self._ahead(X, steps, self._counts)}
         if wanted.plain and together(self._counts):
             return self._points(state, steps)[..., None]
         mean = wanted.point == "mean"
@@ -309,5 +317,5 @@ class Conversion(ABC):
             yield said.quantiles[..., 0]
 
     def _check_fitted(self) -> None:
-        if not hasattr(self, "_state"):
+        if not hasattr(self, "_counts"):
             raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit first.")

@@ -23,6 +23,7 @@ from fracts.cuts import common_ends
 from fracts.effect_fit import learned_effects
 from fracts.encoder import EncoderState, FracEncoder
 from fracts.fast import by_parts
+from fracts.fleet import OnDevice
 from fracts.forecasts import QUANTILES, Forecast
 from fracts.heads import QuantileHead
 from fracts.inspection import Inspection
@@ -53,7 +54,7 @@ _MIN_ROWS = 100  # of training time for a network to be worth a try
 _MEAN_WEIGHTS = np.diff(np.concatenate([[0.0], (QUANTILES[1:] + QUANTILES[:-1]) / 2, [1.0]]))
 
 
-class FracForecaster(Calibration, Forecaster, Inspection):
+class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
     """Forecasts from fractional memories: a linear path, and a selective FRAC network that refines it.
 
     The linear path is that of `FracRidge`. The network reads the series through banks of exponential modes
@@ -93,7 +94,8 @@ class FracForecaster(Calibration, Forecaster, Inspection):
         transformer of one column, fitted on the values of all series together. Median and quantiles are
         transformed exactly; `point="mean"` is integrated over the quantiles, since the mean of exp(x) lies
         above exp of the mean.
-    device : "auto" (a GPU where there is one), "cpu" or "cuda", to train on. Weights come back to the CPU.
+    device : "auto" (a GPU where there is one), "cpu" or "cuda", to train on, and to step many series on that
+        `learn_many` takes. Weights, and the state when asked for, come back to the CPU.
     random_state : seed of the initial weights and of the windows; None draws one.
     verbose : 1 shows a progress bar of the training, 0 nothing; the logger `fracts` has a record an epoch.
     trainer : None, or a function that returns a new `lightning.Trainer`, called at each fit.

@@ -182,7 +182,7 @@ def _tokens(embedding: Embedding, u: Array, beside: Array, time: float) -> tuple
         x, gate = x + beside[:, : x.shape[1]], gate + beside[:, x.shape[1] :]
     if (seen := _seen(u)) is not None:
         x, gate = (np.where(seen[:, None], y, n) for y, n in zip((x, gate), embedding.nothing, strict=True))
-    return x, _silu(gate), _wave(embedding.turns, time)
+    return x, _silu(gate), wave_at(embedding.turns, time)
 
 
 def _seen(u: Array) -> NDArray[np.bool_] | None:
@@ -191,7 +191,7 @@ def _seen(u: Array) -> NDArray[np.bool_] | None:
     return ~missing if np.count_nonzero(missing) else None
 
 
-def _wave(turns: NDArray[np.float64], time: float) -> NDArray[np.float64]:
+def wave_at(turns: NDArray[np.float64], time: float) -> NDArray[np.float64]:
     """The seasonal heads at the time of the row, (frequencies, 2, 2): from along and across to now.
 
     The first column, cosine and sine, is also what a value is written with.

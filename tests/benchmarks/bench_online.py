@@ -10,7 +10,8 @@ each, so that whatever else the machine does meets all alike. Told are the media
 microseconds, beside a matrix-vector product of 64 x 64 in float32 in the same turns. A contestant whose start
 or step takes too long is left out of the longer histories. `--against` has our own contestants of another
 checkout of fracts take turns too, under its commit. With `--many` instead: observations a second of
-10,000 series by `learn_many`, on two cores. Before anything is timed the stream is checked against one pass.
+10,000 series by `learn_many`, on two cores, and where there is a GPU also with the state there. Before
+anything is timed the stream is checked against one pass.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+import torch
 from online_peers import CONTESTANTS, series, speaking
 from record import record
 
@@ -142,6 +144,24 @@ def tell_one_series(pythons, histories, turns):
     record("bench_online", [{"torch": version("torch")} | row for row in rows])
 
 
+def many_series(n_series):
+    """A panel (rows, series), and a history of a hundred of them to fit on."""
+    y = np.stack([np.roll(series(400), -shift) for shift in range(100)], axis=1)
+    panel = np.tile(y, (1, -(-n_series // 100)))[:, :n_series]
+    history = y[:300].copy()
+    history[40:, 0] = np.nan  # too few values for coefficients of its own, so all series share theirs
+    return panel, history
+
+
+def seconds_a_row(learn, rows):
+    begun = time.perf_counter()
+    for row in rows:
+        learn(row)
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return (time.perf_counter() - begun) / len(rows)
+
+
 def tell_many(n_series, rounds, compiled):
     """Observations a second of many series that share their weights."""
     from fracts import FracForecaster, FracRidge, fast
@@ -149,10 +169,7 @@ def tell_many(n_series, rounds, compiled):
     if not compiled:
         fast.find_spec = lambda name: None
 
-    y = np.stack([np.roll(series(400), -shift) for shift in range(100)], axis=1)
-    panel = np.tile(y, (1, -(-n_series // 100)))[:, :n_series]
-    history = y[:300].copy()
-    history[40:, 0] = np.nan  # too few values for coefficients of its own, so all series share theirs
+    panel, history = many_series(n_series)
     rows = []
     print(f"{'model':>23} {'series':>7} {'observations a second':>22}")
     for name, model in (
@@ -162,11 +179,10 @@ def tell_many(n_series, rounds, compiled):
     ):
         many = model.fit(history)
         many = (speaking(many) if name.endswith("speaking") else many).apply(panel[:48])
+        if name.startswith("FracForecaster"):
+            many.set_params(device="cpu")
         many.learn_many(panel[48])
-        begun = time.perf_counter()
-        for row in panel[49 : 49 + rounds]:
-            many.learn_many(row)
-        rate = n_series * rounds / (time.perf_counter() - begun)
+        rate = n_series / seconds_a_row(many.learn_many, panel[49 : 49 + rounds])
         print(f"{name:>23} {n_series:>7} {rate:>22,.0f}", flush=True)
         rows.append(
             {
@@ -178,6 +194,37 @@ def tell_many(n_series, rounds, compiled):
             }
         )
     record("bench_online_many", rows)
+
+
+def tell_many_on_a_gpu(n_series, rounds):
+    """The same of a network that speaks, stepped by the CPU and by a GPU: learned, learned and forecast each
+    time, and the milliseconds until the state is back as arrays."""
+    from fracts import FracForecaster, fast
+
+    panel, history = many_series(n_series)
+    gpu, rows = torch.cuda.get_device_name(), []
+    print(f"{'season':>7} {'series':>7} {'on':>22} {'a second':>12} {'with a forecast':>16} {'state ms':>9}")
+    for season in (24, None):
+        lengths = () if season is None else season
+        many = FracForecaster(24, season_lengths=lengths, random_state=0).fit(history)
+        many = speaking(many).apply(panel[:48])
+        for device in ("cpu", "cuda"):
+            many.set_params(device=device)
+            many.learn_many(panel[48]).forecast()
+            rate = n_series / seconds_a_row(many.learn_many, panel[49 : 49 + rounds])
+            told = n_series / seconds_a_row(lambda row: many.learn_many(row).forecast(), panel[49:54])  # noqa: B023
+            many.learn_many(panel[54])
+            begun = time.perf_counter()
+            many.state_nbytes  # noqa: B018
+            fetched = 1e3 * (time.perf_counter() - begun)
+            on = gpu if device == "cuda" else f"CPU, {'numba' if fast.compiles() else 'numpy'}"
+            print(
+                f"{season or 'none':>7} {n_series:>7} {on:>22} {rate:>12,.0f} {told:>16,.0f} {fetched:>9.1f}"
+            )
+            row = {"torch": version("torch"), "on": on, "season": season or 0, "series": n_series}
+            rates = {"a_second": round(rate), "with_a_forecast": round(told), "state_ms": round(fetched, 1)}
+            rows.append(row | {"rounds": rounds} | rates)
+    record("bench_online_gpu", rows)
 
 
 def main():
@@ -198,7 +245,10 @@ def main():
         parser.error(f"no contestant is called {unknown}; there are {list(CONTESTANTS)}")
     check()
     if arguments.many:
-        tell_many(arguments.series, max(1, arguments.turns // 5), not arguments.numpy)
+        rounds = max(1, arguments.turns // 5)
+        tell_many(arguments.series, rounds, not arguments.numpy)
+        if torch.cuda.is_available():
+            tell_many_on_a_gpu(arguments.series, rounds)
     else:
         tell_one_series(pythons, arguments.histories, arguments.turns)
 

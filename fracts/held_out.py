@@ -20,7 +20,7 @@ from fracts.scaling import Array
 from fracts.series import Panel
 
 _USUAL_ORIGINS = 5.0  # that say of each series that its errors are as large as those of others
-_ROUNDS = 2  # of what is usual, and of what each series is beside it
+_ROUNDS = 8  # of what is usual, and of what each series is beside it: one far louder moves both
 
 
 class Errors(NamedTuple):

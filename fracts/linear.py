@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fracts.anchor import SeasonSlots
 from fracts.bank import Complex
 from fracts.checks import group_of
 from fracts.cuts import Cuts
-from fracts.fast import compiled_memory, compiles
+from fracts.fast import compiled_memory
 from fracts.forecasts import MEDIAN_AT
 from fracts.recall import LinearMemory
 from fracts.records import record
@@ -121,7 +122,7 @@ class LinearPath:
         if self.memory.covariates.n_columns:
             leads, centre, scale = self.read(state)
             return centre[:, None] + scale[:, None] * (leads + self._errors(state["group"])), scale
-        if compiles():
+        if self.memory.compiles:
             own = state["sums"], state["modes"], state["share"], state["group"]
             slots, now = self.memory.slots(state), state["time"].item(0)
             learned = self.turned, self.middle, self.leaning
@@ -210,7 +211,7 @@ class LinearPath:
         """Weight of every mode in the forecast of `lead`: series (None: all), period, timescale, weight.
 
         The anchors come first, as the modes they are, each at the period of its season: one alone has weight
-        1, and several share it.
+        1, and several share it. That of exponential smoothing is of many timescales: NaN.
         """
         bank = self.memory.bank
         of_modes = self.mode_coefficients[:, :, lead - 1]
@@ -230,7 +231,7 @@ class LinearPath:
         leant_on = [
             {
                 "period": a.season_length if a.season_length > 1 else np.inf,
-                "timescale": a.memory * a.season_length,
+                "timescale": a.memory * a.season_length if isinstance(a, SeasonSlots) else np.nan,
                 "at": at,
             }
             for at, a in enumerate(self.memory.anchors)

@@ -26,14 +26,19 @@ from fracts.regression import Penalty
 from fracts.scaling import Array, Scaler
 from fracts.seasons import strongest_frequencies
 from fracts.series import Panel, State
+from fracts.smoothing import DRIFTS, Smoothers
 
 PROFILE_MEMORY = 5.0  # seasons
 _SHORT_SEASON = 12  # steps, below which the modes at its frequencies tell its shape at any level
 _LONG_SEASON = 1000  # steps, above which a state holds one profile
 MAX_FREQUENCIES = 12
 CENTRE_MEMORY = 131072.0  # steps
+_SHORT = 512  # values, below which series are smoothed: one that has more tells as much itself
 _BLOCK_ROWS = 4096  # whose states are held at once
 _BLOCK_NUMBERS = 2**20  # in those states
+
+
+Anchor = SeasonSlots | Smoothers
 
 
 class Walk(NamedTuple):
@@ -60,21 +65,22 @@ class LinearMemory:
 
     bank: ModeBank
     scaler: Scaler
-    anchors: tuple[SeasonSlots | None, ...]
+    anchors: tuple[Anchor | None, ...]
     horizon: int
     covariates: CovariateMemory
     blended: bool = False
 
     # Anchors that have slots, by the name of these in a state; what the slots keep when a value comes, and
     # how many are of phases.
-    slotted: tuple[tuple[str, SeasonSlots], ...] = field(init=False, repr=False)
+    slotted: tuple[tuple[str, Anchor], ...] = field(init=False, repr=False)
     slots_kept: Array = field(init=False, repr=False)
     phases: NDArray[np.int64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         slotted = tuple((f"slots_{i}", anchor) for i, anchor in enumerate(self.anchors) if anchor)
         object.__setattr__(self, "slotted", slotted)
-        object.__setattr__(self, "slots_kept", np.array([anchor.kept for _, anchor in slotted]))
+        kept = [anchor.kept for _, anchor in slotted if isinstance(anchor, SeasonSlots)]
+        object.__setattr__(self, "slots_kept", np.array(kept))
         phases = np.array([anchor.season_length for _, anchor in slotted], dtype=np.int64)
         object.__setattr__(self, "phases", phases)
 
@@ -92,6 +98,16 @@ class LinearMemory:
     def n_blended(self) -> int:
         """Anchors beside the first, where these are blended."""
         return len(self.anchors) - self.n_bases
+
+    @property
+    def smoothed(self) -> bool:
+        """Whether any of the anchors is a mean of exponential smoothings."""
+        return self.slots_kept.size < len(self.slotted)
+
+    @property
+    def compiles(self) -> bool:
+        """Whether single rows are stepped by compiled code."""
+        return compiles() and not self.smoothed
 
     @property
     def n_alone(self) -> int:
@@ -245,7 +261,7 @@ class LinearMemory:
         """`advance` over a single row."""
         values, time, before = row.values[:, 0], row.times.item(), state["time"].item(0)
         step = 0.0 if math.isnan(before) else time - before
-        if compiles():
+        if self.compiles:
             after, u, full = compiled_memory().moved(self, state, values, time, step)
         else:
             sums, inputs = self.scaler.step(state["sums"], values, step)
@@ -337,7 +353,18 @@ def linear_memory(
     anchors = kinds.get(anchor) or sum(kinds.values(), ())
     spread = np.unique(np.linspace(0, finite.size - 1, N_MODES + 2).astype(int)[1:-1])
     covariates = CovariateMemory(panel.covariates.shape[-1], n_known, finite[spread], anchors, horizon)
-    return LinearMemory(ModeBank(finite, frequencies), Scaler(centre_memory), anchors, horizon, covariates)
+    smoothed: tuple[Smoothers, ...] = ()
+    if anchor == "auto" and not covariates.n_columns and _are_short(panel):
+        lengths = tuple(length for length in season_lengths if length <= _LONG_SEASON)
+        smoothed = tuple(Smoothers(lengths, drifts) for drifts in DRIFTS)
+        covariates = replace(covariates, anchors=(*anchors, *[None for _ in smoothed]))
+    bank, scaler = ModeBank(finite, frequencies), Scaler(centre_memory)
+    return LinearMemory(bank, scaler, (*anchors, *smoothed), horizon, covariates)
+
+
+def _are_short(panel: Panel) -> bool:
+    """Whether there are several series, and the usual one is short."""
+    return len(panel.values) > 1 and bool(np.median((~np.isnan(panel.values)).sum(1)) < _SHORT)
 
 
 def _profiles(season_length: int) -> tuple[SeasonSlots, ...]:

@@ -33,7 +33,7 @@ _SHORT_SEASON = 12  # steps, below which the modes at its frequencies tell its s
 _LONG_SEASON = 1000  # steps, above which a state holds one profile
 MAX_FREQUENCIES = 12
 CENTRE_MEMORY = 131072.0  # steps
-_SHORT = 512  # values, below which series are smoothed: one that has more tells as much itself
+_SHORT = 512  # values of the usual series, below which those that share coefficients are smoothed
 _BLOCK_ROWS = 4096  # whose states are held at once
 _BLOCK_NUMBERS = 2**20  # in those states
 
@@ -70,18 +70,21 @@ class LinearMemory:
     covariates: CovariateMemory
     blended: bool = False
 
-    # Anchors that have slots, by the name of these in a state; what the slots keep when a value comes, and
-    # how many are of phases.
+    # Anchors that have slots, by the name of these in a state, and those of them that smooth; what the slots
+    # of the others keep when a value comes, and how many are of phases.
     slotted: tuple[tuple[str, Anchor], ...] = field(init=False, repr=False)
+    smoothed: tuple[tuple[str, Smoothers], ...] = field(init=False, repr=False)
     slots_kept: Array = field(init=False, repr=False)
     phases: NDArray[np.int64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         slotted = tuple((f"slots_{i}", anchor) for i, anchor in enumerate(self.anchors) if anchor)
         object.__setattr__(self, "slotted", slotted)
-        kept = [anchor.kept for _, anchor in slotted if isinstance(anchor, SeasonSlots)]
-        object.__setattr__(self, "slots_kept", np.array(kept))
-        phases = np.array([anchor.season_length for _, anchor in slotted], dtype=np.int64)
+        smoothed = tuple((name, anchor) for name, anchor in slotted if isinstance(anchor, Smoothers))
+        object.__setattr__(self, "smoothed", smoothed)
+        seasonal = [anchor for _, anchor in slotted if isinstance(anchor, SeasonSlots)]
+        object.__setattr__(self, "slots_kept", np.array([anchor.kept for anchor in seasonal]))
+        phases = np.array([anchor.season_length for anchor in seasonal], dtype=np.int64)
         object.__setattr__(self, "phases", phases)
 
     @property
@@ -98,16 +101,6 @@ class LinearMemory:
     def n_blended(self) -> int:
         """Anchors beside the first, where these are blended."""
         return len(self.anchors) - self.n_bases
-
-    @property
-    def smoothed(self) -> bool:
-        """Whether any of the anchors is a mean of exponential smoothings."""
-        return self.slots_kept.size < len(self.slotted)
-
-    @property
-    def compiles(self) -> bool:
-        """Whether single rows are stepped by compiled code."""
-        return compiles() and not self.smoothed
 
     @property
     def n_alone(self) -> int:
@@ -250,8 +243,8 @@ class LinearMemory:
         return modes, said, centre, scale
 
     def slots(self, state: State) -> tuple[Array, ...]:
-        """Those of the anchors that are not the centre."""
-        return tuple([state[name] for name, _ in self.slotted])
+        """Those of the anchors that are neither the centre nor smooth."""
+        return tuple([state[name] for name, anchor in self.slotted if isinstance(anchor, SeasonSlots)])
 
     def evened(self, state: State) -> Complex:
         """The modes of `state` as local means, however densely the series were seen."""
@@ -261,8 +254,9 @@ class LinearMemory:
         """`advance` over a single row."""
         values, time, before = row.values[:, 0], row.times.item(), state["time"].item(0)
         step = 0.0 if math.isnan(before) else time - before
-        if self.compiles:
+        if compiles():
             after, u, full = compiled_memory().moved(self, state, values, time, step)
+            after |= {name: smoothers.step(state[name], values, time) for name, smoothers in self.smoothed}
         else:
             sums, inputs = self.scaler.step(state["sums"], values, step)
             modes = self.bank.step(state["modes"], inputs, step)
@@ -353,18 +347,24 @@ def linear_memory(
     anchors = kinds.get(anchor) or sum(kinds.values(), ())
     spread = np.unique(np.linspace(0, finite.size - 1, N_MODES + 2).astype(int)[1:-1])
     covariates = CovariateMemory(panel.covariates.shape[-1], n_known, finite[spread], anchors, horizon)
-    smoothed: tuple[Smoothers, ...] = ()
-    if anchor == "auto" and not covariates.n_columns and _are_short(panel):
-        lengths = tuple(length for length in season_lengths if length <= _LONG_SEASON)
-        smoothed = tuple(Smoothers(lengths, drifts) for drifts in DRIFTS)
-        covariates = replace(covariates, anchors=(*anchors, *[None for _ in smoothed]))
-    bank, scaler = ModeBank(finite, frequencies), Scaler(centre_memory)
-    return LinearMemory(bank, scaler, (*anchors, *smoothed), horizon, covariates)
+    return LinearMemory(ModeBank(finite, frequencies), Scaler(centre_memory), anchors, horizon, covariates)
 
 
-def _are_short(panel: Panel) -> bool:
-    """Whether there are several series, and the usual one is short."""
-    return len(panel.values) > 1 and bool(np.median((~np.isnan(panel.values)).sum(1)) < _SHORT)
+def beside_smoothing(memory: LinearMemory, panel: Panel, *, pooled: bool) -> LinearMemory:
+    """`memory` with exponential smoothing among its anchors, where short series share their coefficients.
+
+    Only beside all other anchors, and not with covariates: what is heard by its errors cannot tell what it
+    saw of these.
+    """
+    values, anchors = (~np.isnan(panel.values)).sum(1), memory.anchors
+    short = pooled and len(values) > 1 and np.median(values) < _SHORT
+    if not short or len(anchors) == 1 or None not in anchors or memory.covariates.n_columns:
+        return memory
+    seasons = dict.fromkeys(anchor.season_length for anchor in anchors if anchor)
+    lengths = tuple(length for length in seasons if 1 < length <= _LONG_SEASON)
+    smoothers = tuple(Smoothers(lengths, drifts) for drifts in DRIFTS)
+    covariates = replace(memory.covariates, anchors=(*memory.covariates.anchors, *[None for _ in smoothers]))
+    return replace(memory, anchors=(*anchors, *smoothers), covariates=covariates)
 
 
 def _profiles(season_length: int) -> tuple[SeasonSlots, ...]:

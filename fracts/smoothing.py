@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fracts.fast import compiled_smoothing, compiles
 from fracts.records import record
 from fracts.scaling import SMALLEST, Array
 
@@ -132,6 +133,13 @@ class Smoothers:
         return [(at, gain) for at in range(len(self.season_lengths)) for gain in SEASON_GAINS]
 
     @cached_property
+    def _compiled(self) -> tuple[Array, Ints, Ints, Array, int]:
+        """What compiled code needs to know."""
+        places, least = zip(*self._rhythms, strict=True) if self._rhythms else ((), ())
+        lengths = np.array(self.season_lengths, dtype=np.int64)
+        return self._each, lengths, np.array(places, dtype=np.int64), np.array(least, dtype=float), _LINE
+
+    @cached_property
     def _shapes(self) -> list[tuple[int, ...]]:
         """Of the `_Parts` of one series, one after the other."""
         members = 1 + len(self._rhythms), len(self._each)
@@ -150,6 +158,9 @@ class Smoothers:
 
     def _hear(self, state: Array, values: Array, time: float) -> None:
         """Move `state` by the `values` (series,) of a row."""
+        if compiles():
+            compiled_smoothing().hear(state, values, time, self._compiled)
+            return
         seen = ~np.isnan(values)
         if seen.all():
             self._hear_all(state, values, time)
@@ -185,6 +196,9 @@ class Smoothers:
 
     def _said(self, state: Array, time: float, leads: Ints, weights: Array | None = None) -> Array:
         """(series, leads): what is said of the `leads` after a time."""
+        if weights is None and compiles():
+            said: Array = compiled_smoothing().said(state, time, leads, self._compiled, _ROUNDING)
+            return said
         parts, weights = self._parts(state), self.weights(state) if weights is None else weights
         line = parts.line
         drift = _slope(line) * (weights.sum(1) @ self._each[:, 1])

@@ -274,9 +274,9 @@ def test_the_spectrum_has_the_modulus_of_each_turning_mode_and_the_anchor_first(
     np.testing.assert_allclose(
         own["weight"].to_numpy()[1:][bank.frequency == 0], z[: (bank.frequency == 0).sum()]
     )
-    blended = memory(p).blending(3)
-    n_slots = len(blended.anchors)
+    n_slots = 4
     pulls = np.random.default_rng(0).normal(size=(2, n_slots - 1, H))
+    blended = memory(p).blending(3)
     path = replace(fitted, memory=blended, coefficients=np.concatenate([alone, pulls], axis=1))
     weights = path.spectrum(2).query("series == 'b'")["weight"][:n_slots]
     np.testing.assert_allclose(weights, [1 - pulls[1, :, 1].sum(), *pulls[1, :, 1]])

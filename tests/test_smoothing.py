@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fracts import FracRidge
-from fracts.recall import linear_memory
+from fracts.recall import beside_smoothing, linear_memory
 from fracts.series import Panel
 from fracts.smoothing import DRIFTS, GAINS, SEASON_GAINS, Smoothers
 
@@ -105,6 +105,17 @@ def test_units_and_level_of_a_series_are_those_of_what_is_said(drifts):
     np.testing.assert_allclose(other, 1000 * said - 1e5, rtol=1e-9)
 
 
+@pytest.mark.parametrize("seasons", [(), (4,), (3, 5)], ids=str)
+def test_compiled_or_in_numpy_the_smoothers_say_the_same(seasons, request):
+    values, times = holed(np.random.default_rng(2), rows=60, whole=False)
+    smoothing = Smoothers(seasons)
+    compiled = smoothing.run(smoothing.empty(3), values, times, LEADS)
+    request.getfixturevalue("without_numba")
+    in_numpy = smoothing.run(smoothing.empty(3), values, times, LEADS)
+    for one, other in zip(compiled, in_numpy, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
 def test_series_have_nothing_to_do_with_each_other_and_what_is_to_come_says_nothing():
     values, times = holed(np.random.default_rng(1))
     smoothing = Smoothers((4,))
@@ -182,19 +193,21 @@ def test_short_series_without_a_trend_are_forecast_no_worse(kind, monkeypatch):
     assert smoothed < 1.02 * missed(frame)
 
 
-def smoothings(values, anchor="auto", covariates=0):
+def n_smoothers(values, anchor="auto", covariates=0, pooled=True):
     panel = Panel(values, np.arange(float(values.shape[1])), np.zeros((*values.shape, covariates)))
     memory = linear_memory(panel, 3, 8, (1.0, 1024.0), (), covariates, anchor)
-    return sum(isinstance(each, Smoothers) for each in memory.anchors)
+    return len(beside_smoothing(memory, panel, pooled=pooled).smoothed)
 
 
-def test_only_several_short_series_without_covariates_are_smoothed():
+def test_only_several_short_series_that_share_coefficients_are_smoothed_and_not_beside_covariates():
     walks = np.random.default_rng(0).normal(size=(3, 600)).cumsum(1)
-    assert smoothings(walks[:, :200]) == len(DRIFTS)
-    assert smoothings(walks) == 0
-    assert smoothings(walks[:1, :200]) == 0
-    assert smoothings(walks[:, :200], anchor="last") == 0
-    assert smoothings(walks[:, :200], covariates=1) == 0
+    assert n_smoothers(walks[:, :200]) == len(DRIFTS)
+    assert n_smoothers(walks) == 0
+    assert n_smoothers(walks[:1, :200]) == 0
+    assert n_smoothers(walks[:, :200], pooled=False) == 0
+    assert n_smoothers(walks[:, :200], anchor="last") == 0
+    assert n_smoothers(walks[:, :200], anchor="centre") == 0
+    assert n_smoothers(walks[:, :200], covariates=1) == 0
 
 
 def test_a_smoothed_panel_updated_row_by_row_is_one_pass_and_new_histories_are_as_good():
@@ -226,7 +239,7 @@ def test_a_saved_model_of_smoothed_series_forecasts_the_same(tmp_path):
     pd.testing.assert_frame_equal(FracRidge.load(tmp_path / "model.safetensors").predict(), model.predict())
 
 
-def test_the_kernel_is_the_derivative_of_the_forecast_while_all_are_heard_alike(monkeypatch):
+def test_the_kernel_is_the_derivative_of_the_forecast_while_all_are_heard_alike(monkeypatch, without_numba):
     monkeypatch.setattr(
         Smoothers, "weights", lambda self, state: np.full(self._parts(state).level.shape, 1 / 30)
     )

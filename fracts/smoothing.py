@@ -36,6 +36,7 @@ SEASON_GAINS = (0.3, 0.6)
 # goes on is not left to a series: that is a mean of its own, for those who read it to weigh at every lead.
 DRIFTS = ((0.0, 0.5), (1.0,))
 _ROUNDING = 1e-13  # of a sum of squares: an error below it is none
+_NO_LEADS = np.empty(0, dtype=np.int64)
 _LINE = 8  # numbers that the straight line takes
 
 
@@ -82,6 +83,9 @@ class Smoothers:
     def advance(self, state: Array, values: Array, times: Array) -> Array:
         """The state after the rows; rows without a value leave it as it was."""
         after = state.copy()
+        if compiles():
+            self._run_compiled(after, values, times, _NO_LEADS)
+            return after
         for value, time in zip(values.T, times.tolist(), strict=True):
             self._hear(after, value, time)
         return after
@@ -95,14 +99,20 @@ class Smoothers:
 
         weights: of the members, other than those of `weights`.
         """
-        return self._said(state, now, np.arange(1, horizon + 1), weights)
+        leads = np.arange(1, horizon + 1)
+        if weights is None and compiles():
+            return self._run_compiled(state, np.full((len(state), 1), np.nan), np.array([now]), leads)[:, 0]
+        return self._said(state, now, leads, weights)
 
     def run(self, state: Array, values: Array, times: Array, leads: Ints) -> tuple[Array, Array]:
         """The state after the rows, and what `read` says after each of them: (series, rows, leads).
 
         leads: of those from 1 on, in steps.
         """
-        after, said = state.copy(), np.empty((*values.shape, leads.size))
+        after = state.copy()
+        if compiles():
+            return after, self._run_compiled(after, values, times, leads)
+        said = np.empty((*values.shape, leads.size))
         for row, (value, time) in enumerate(zip(values.T, times.tolist(), strict=True)):
             self._hear(after, value, time)
             said[:, row] = self._said(after, time, leads)
@@ -132,6 +142,11 @@ class Smoothers:
         """Place of its length and gain of each rhythm with a season."""
         return [(at, gain) for at in range(len(self.season_lengths)) for gain in SEASON_GAINS]
 
+    def _run_compiled(self, state: Array, values: Array, times: Array, leads: Ints) -> Array:
+        """Move `state` by the rows, and what is said after each of them: (series, rows, leads)."""
+        said: Array = compiled_smoothing().run(state, values, times, leads, self._compiled, _ROUNDING)
+        return said
+
     @cached_property
     def _compiled(self) -> tuple[Array, Ints, Ints, Array, int]:
         """What compiled code needs to know."""
@@ -158,9 +173,6 @@ class Smoothers:
 
     def _hear(self, state: Array, values: Array, time: float) -> None:
         """Move `state` by the `values` (series,) of a row."""
-        if compiles():
-            compiled_smoothing().hear(state, values, time, self._compiled)
-            return
         seen = ~np.isnan(values)
         if seen.all():
             self._hear_all(state, values, time)
@@ -196,9 +208,6 @@ class Smoothers:
 
     def _said(self, state: Array, time: float, leads: Ints, weights: Array | None = None) -> Array:
         """(series, leads): what is said of the `leads` after a time."""
-        if weights is None and compiles():
-            said: Array = compiled_smoothing().said(state, time, leads, self._compiled, _ROUNDING)
-            return said
         parts, weights = self._parts(state), self.weights(state) if weights is None else weights
         line = parts.line
         drift = _slope(line) * (weights.sum(1) @ self._each[:, 1])

@@ -227,6 +227,8 @@ class OnDevice:
         device = gpu_of(self.device)
         if device is None or self._calibrator is not None or row.covariates.size or not together(counts):
             return None
+        if self._path.memory.smoothed:
+            return None
         model = self._path.memory, self._plan, device, len(counts)
         if self._fleet is None or not self._fleet.fits(*model):
             state, self._fleet = self._state, None

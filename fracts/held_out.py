@@ -23,7 +23,7 @@ _USUAL_ORIGINS = 5.0  # that say of each series that its errors are as large as 
 _CLEAR = 2.0  # standard errors of a mean that is more than chance
 _TAIL = 0.1  # of errors at either end that are cut down to the next one for their mean
 _IQR_OF_NORMAL = 1.349  # standard deviations
-_ROUNDS = 2  # of what is usual, and of what each series is beside it
+_ROUNDS = 8  # of what is usual, and of what each series is beside it: one far louder moves both
 
 
 class Errors(NamedTuple):

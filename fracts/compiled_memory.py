@@ -27,8 +27,7 @@ def moved(memory: Any, state: State, values: Array, time: float, step: float) ->
     bank, before, n_series = memory.bank, state["modes"], len(values)
     sums, modes = np.empty((n_series, 4)), np.empty(before.shape, before.dtype)
     times, u = np.empty(n_series), np.empty((n_series, 1))
-    smoothed = [name for name, _ in memory.smoothed]
-    after = {name: state[name].copy() for name, _ in memory.slotted if name not in smoothed}
+    after = {name: state[name].copy() for name, _ in memory.seasonal}
     slots = tuple(after.values()) or (sums[None],)  # compiled code takes no empty tuple
     moves = values, time, step, memory.scaler.kept(step), bank.decay(step), memory.slots_kept, memory.phases
     own = state["sums"], before, state["share"], state["start"], bank.gain, bank.timescales.item(-1)

@@ -71,9 +71,10 @@ class LinearMemory:
     covariates: CovariateMemory
     blended: bool = False
 
-    # Anchors that have slots, by the name of these in a state, and those of them that smooth; what the slots
-    # of the others keep when a value comes, and how many are of phases.
+    # Anchors that have slots, by the name of these in a state: all, those of seasons, and those that smooth;
+    # what the slots of seasons keep when a value comes, and how many are of phases.
     slotted: tuple[tuple[str, Anchor], ...] = field(init=False, repr=False)
+    seasonal: tuple[tuple[str, SeasonSlots], ...] = field(init=False, repr=False)
     smoothed: tuple[tuple[str, Smoothers], ...] = field(init=False, repr=False)
     slots_kept: Array = field(init=False, repr=False)
     phases: NDArray[np.int64] = field(init=False, repr=False)
@@ -83,9 +84,10 @@ class LinearMemory:
         object.__setattr__(self, "slotted", slotted)
         smoothed = tuple((name, anchor) for name, anchor in slotted if isinstance(anchor, Smoothers))
         object.__setattr__(self, "smoothed", smoothed)
-        seasonal = [anchor for _, anchor in slotted if isinstance(anchor, SeasonSlots)]
-        object.__setattr__(self, "slots_kept", np.array([anchor.kept for anchor in seasonal]))
-        phases = np.array([anchor.season_length for anchor in seasonal], dtype=np.int64)
+        seasonal = tuple((name, anchor) for name, anchor in slotted if isinstance(anchor, SeasonSlots))
+        object.__setattr__(self, "seasonal", seasonal)
+        object.__setattr__(self, "slots_kept", np.array([anchor.kept for _, anchor in seasonal]))
+        phases = np.array([anchor.season_length for _, anchor in seasonal], dtype=np.int64)
         object.__setattr__(self, "phases", phases)
 
     @property

@@ -223,8 +223,8 @@ class OnDevice:
         self._counts = counts
 
     def _fleet_for(self, row: Panel, counts: Counts) -> Fleet | None:
-        """The fleet, where the series stand now, that steps a `row` to `counts`; None where the CPU does: with
-        covariates, adaptive intervals or smoothing, and for series at different times."""
+        """The fleet, where the series stand now, that steps a `row` to `counts`; None where the CPU does:
+        with covariates, adaptive intervals or smoothing, and for series at different times."""
         device = gpu_of(self.device)
         if device is None or self._calibrator is not None or row.covariates.size or not together(counts):
             return None

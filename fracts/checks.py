@@ -34,9 +34,7 @@ def check_positive_integer(value: object, name: str) -> int:
     # An int is Integral; asking for it first spares the slower question at every forecast.
     if isinstance(value, bool) or not isinstance(value, (int, Integral)) or value < 1:
         got = repr(value) if value is None or isinstance(value, Real | str) else type(value).__name__
-        raise ValueError(
-            f"{name} must be an integer of at least 1, got {got}. Give a count of steps, such as 24."
-        )
+        raise ValueError(f"{name} must be an integer of at least 1, got {got}. Give a count, such as 24.")
     return int(value)
 
 

@@ -73,6 +73,12 @@ class Comparison:
     def __init__(self, tried: Backtest, frame: pd.DataFrame) -> None:
         self._tried, self._frame = tried, frame
 
+    def __repr__(self) -> str:
+        return str(self.table().to_string())
+
+    def _repr_html_(self) -> str:
+        return str(self.table()._repr_html_())  # type: ignore[operator]
+
     def table(self, by: str | None = None) -> pd.DataFrame:
         """Scores, times, ranks and tests, the best model first.
 

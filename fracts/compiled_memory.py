@@ -22,12 +22,12 @@ def moved(memory: Any, state: State, values: Array, time: float, step: float) ->
     """What one row changes in the `state` of a `LinearMemory`, its values (series, 1) around the centre, in
     units of the scale, and whether all is `Density.unbroken`.
 
-    values: (series,), NaN where missing.  step: from the row before.
+    Smoothers are left out.  values: (series,), NaN where missing.  step: from the row before.
     """
     bank, before, n_series = memory.bank, state["modes"], len(values)
     sums, modes = np.empty((n_series, 4)), np.empty(before.shape, before.dtype)
     times, u = np.empty(n_series), np.empty((n_series, 1))
-    after = {name: state[name].copy() for name, _ in memory.slotted}
+    after = {name: state[name].copy() for name, _ in memory.seasonal}
     slots = tuple(after.values()) or (sums[None],)  # compiled code takes no empty tuple
     moves = values, time, step, memory.scaler.kept(step), bank.decay(step), memory.slots_kept, memory.phases
     own = state["sums"], before, state["share"], state["start"], bank.gain, bank.timescales.item(-1)

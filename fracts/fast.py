@@ -1,8 +1,8 @@
 """What makes single rows fast: compiled code where numba is installed, and the cores for many series.
 
 One idea: each step of a single row is written twice, in numpy and compiled (`compiled_memory`,
-`compiled_network`), and what calls it asks here which to take. The numbers are the same. Many series are
-stepped in parts of one size, so that they are the same on any number of cores as well.
+`compiled_smoothing`, `compiled_network`), and what calls it asks here which to take. The numbers are the
+same. Many series are stepped in parts of one size, so that they are the same on any number of cores as well.
 """
 
 import os
@@ -33,6 +33,12 @@ def compiles() -> bool:
 def compiled_memory() -> Any:
     """The room of that name, imported at the first step."""
     return import_module("fracts.compiled_memory")
+
+
+@lru_cache
+def compiled_smoothing() -> Any:
+    """The room of that name, imported at the first row."""
+    return import_module("fracts.compiled_smoothing")
 
 
 @lru_cache

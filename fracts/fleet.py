@@ -54,7 +54,7 @@ class Fleet:
         on_gpu = self.device.type == "cuda"
         self._given = torch.zeros(like_all.size + len(state["time"]), dtype=torch.float64, pin_memory=on_gpu)
         self._numbers = self._given.to(self.device)
-        sizes = memory.bank.tau.size, self._turns.size, len(memory.slotted)
+        sizes = memory.bank.tau.size, self._turns.size, len(memory.seasonal)
         self._row = Row.of(self._numbers, *sizes)
         self._stream = torch.cuda.Stream(self.device) if on_gpu else None
         self._taken = torch.cuda.Event() if on_gpu else None
@@ -153,7 +153,7 @@ def _kinds(memory: LinearMemory, plan: Plan | None) -> dict[str, np.dtype[Any]]:
     """The dtypes of what a row moves, but for the time."""
     double = np.dtype(np.float64)
     kinds: dict[str, np.dtype[Any]] = dict.fromkeys(
-        ["sums", "start", "share", *(name for name, _ in memory.slotted)], double
+        ["sums", "start", "share", *(name for name, _ in memory.seasonal)], double
     )
     kinds["modes"] = np.dtype(np.complex128)
     for name in () if plan is None else (*plan.names, "features"):
@@ -223,9 +223,12 @@ class OnDevice:
         self._counts = counts
 
     def _fleet_for(self, row: Panel, counts: Counts) -> Fleet | None:
-        """The fleet, where the series stand now, that steps a `row` to `counts`; None where the CPU does."""
+        """The fleet, where the series stand now, that steps a `row` to `counts`; None where the CPU does:
+        with covariates, adaptive intervals or smoothing, and for series at different times."""
         device = gpu_of(self.device)
         if device is None or self._calibrator is not None or row.covariates.size or not together(counts):
+            return None
+        if self._path.memory.smoothed:
             return None
         model = self._path.memory, self._plan, device, len(counts)
         if self._fleet is None or not self._fleet.fits(*model):

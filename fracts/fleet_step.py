@@ -53,7 +53,7 @@ def told_of(memory: LinearMemory, turns: Array, time: float, gap: float) -> Arra
     """What is alike for all series in a row, as `Row` has it; turns: (frequencies,) of the seasonal heads."""
     decay = np.ascontiguousarray(memory.bank.decay(gap)).view(np.float64)
     waves = wave_at(turns, time)[:, 0].ravel() if turns.size else np.empty(0)
-    phases = [anchor.phase(time) for _, anchor in memory.slotted]
+    phases = [anchor.phase(time) for _, anchor in memory.seasonal]
     return np.concatenate([decay, waves, [*phases, time, gap, memory.scaler.kept(gap)]])
 
 
@@ -61,7 +61,7 @@ class MemoryStep:
     """`LinearMemory.advance` over a single row, of series without covariates."""
 
     def __init__(self, memory: LinearMemory, device: torch.device) -> None:
-        self.slotted = memory.slotted
+        self.slotted = memory.seasonal
         self.gain = torch.tensor(memory.bank.gain, device=device)
         self.timescales = torch.tensor(memory.bank.timescales, device=device)
 

@@ -36,7 +36,7 @@ from fracts.passes import ROWS_AT_ONCE
 from fracts.paths import extended
 from fracts.plan import Plan, plan_of
 from fracts.reading import Reading as History
-from fracts.recall import CENTRE_MEMORY, linear_memory
+from fracts.recall import CENTRE_MEMORY, beside_smoothing, linear_memory
 from fracts.recursive import Recursion, begun, learned_on
 from fracts.scoring import Continuation
 from fracts.seasons import chosen_season_lengths
@@ -191,7 +191,7 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
             self._effects, panel = learned_effects(panel, memory, self.series_ids_, pooled=pooled)
         self._path = fit_linear(
             panel,
-            memory,
+            beside_smoothing(memory, panel, pooled=pooled),
             self.series_ids_,
             pooled=pooled,
             strength=strength,

@@ -5,7 +5,7 @@ a trend has widened says nothing of. So each error is told in the noise of its o
 series is long enough to show it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ _USUAL_ORIGINS = 5.0  # that say of each series that its errors are as large as 
 _CLEAR = 2.0  # standard errors of a mean that is more than chance
 _TAIL = 0.1  # of errors at either end that are cut down to the next one for their mean
 _IQR_OF_NORMAL = 1.349  # standard deviations
-_ROUNDS = 2  # of what is usual, and of what each series is beside it
+_ROUNDS = 8  # of what is usual, and of what each series is beside it: one far louder moves both
 
 
 class Errors(NamedTuple):
@@ -78,7 +78,7 @@ def own_quantiles(errors: Sequence[Errors], n_series: int, n_groups: int, horizo
     by_group: list[list[Array]] = [[np.empty((0, horizon))] for _ in range(n_groups)]
     for series, sizes in errors:
         by_group[group[series[0]]].append(sizes.reshape(-1, horizon))
-    return np.stack([_quantiles(np.concatenate(sizes)) for sizes in by_group])
+    return np.stack([_quantiles(np.concatenate(sizes), _proven) for sizes in by_group])
 
 
 def shared_quantiles(errors: Sequence[Errors], noise: Array, horizon: int) -> Array:
@@ -86,13 +86,12 @@ def shared_quantiles(errors: Sequence[Errors], noise: Array, horizon: int) -> Ar
 
     The median is 0: what all are off by is no share of their scales, which a trend widens.
     """
-    told = [Errors(series, sizes / noise[series, None, None]) for series, sizes in errors]
-    quantiles = own_quantiles(told, noise.size, 1, horizon)
-    return np.asarray(quantiles - quantiles[..., MEDIAN_AT, None])
+    told = [(sizes / noise[series, None, None]).reshape(-1, horizon) for series, sizes in errors]
+    return _quantiles(np.concatenate([np.empty((0, horizon)), *told]), _around_the_median)[None]
 
 
-def _quantiles(errors: Array) -> Array:
-    """Quantiles of `errors` (origins, horizon) at each lead: (horizon, quantiles).
+def _quantiles(errors: Array, settled: Callable[[Array, Array, float], Array]) -> Array:
+    """Quantiles of `errors` (origins, horizon) at each lead, `settled`: (horizon, quantiles).
 
     A lead with too few errors takes those of the lead before it, the first one a normal law of the series'
     own spread.
@@ -101,11 +100,15 @@ def _quantiles(errors: Array) -> Array:
     for lead, sizes in enumerate(errors.T):
         seen = sizes[~np.isnan(sizes)]
         if seen.size >= MIN_HELD_OUT:
-            last = _proven(
-                np.quantile(seen, QUANTILES, method="median_unbiased"), seen, seen.size / (1 + lead)
-            )
+            told = np.quantile(seen, QUANTILES, method="median_unbiased")
+            last = settled(told, seen, seen.size / (1 + lead))
         quantiles.append(last)
     return np.array(quantiles)
+
+
+def _around_the_median(quantiles: Array, errors: Array, n_own: float) -> Array:
+    """`quantiles` less their median."""
+    return np.asarray(quantiles - quantiles[MEDIAN_AT])
 
 
 def _proven(quantiles: Array, errors: Array, n_own: float) -> Array:

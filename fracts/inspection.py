@@ -43,8 +43,8 @@ class Inspection(ABC):
         Returns
         -------
         DataFrame with the columns `series` (None: all share their weights), `period` (steps, inf for the
-        plain modes), `timescale` (steps) and `weight` (of a mode of unit gain, dimensionless; the modulus at
-        a season's frequency).
+        plain modes), `timescale` (steps, NaN for exponential smoothing, which is of many) and `weight` (of a
+        mode of unit gain, dimensionless; the modulus at a season's frequency).
 
         Raises
         ------
@@ -68,9 +68,11 @@ class Inspection(ABC):
         """What each past value weighs in the forecast: the derivative of the median by that value.
 
         The scale of the series is held fixed, and every row counts as one with a value. Of the linear path
-        the derivative hangs on no value. Of a network it does: its part is the mean over rows of the history
-        fitted, the last 8,192 at most, and is known up to lags of half as many. Under a `transform` values
-        and median are those on its scale; covariates known in advance stand at their mean.
+        the derivative hangs on no value; where short series are smoothed, how loud each smoothing is heard is
+        held fixed too, the mean over the series, and the history is as long as the usual one. Of a network it
+        hangs on the values: its part is the mean over rows of the history fitted, the last 8,192 at most, and
+        is known up to lags of half as many. Under a `transform` values and median are those on its scale;
+        covariates known in advance stand at their mean.
 
         Parameters
         ----------
@@ -145,9 +147,11 @@ class Inspection(ABC):
         path, group = self._path, self._state_of(series)["group"][0]
         count = int(path.counts[group])
         rows = min(max(count * len(path.counts) // len(path.ids), _FEWEST), _LONGEST)
-        # The state after as many values as were learned from: the series at hand may be younger.
-        as_learned = Panel(np.ones((1, rows)), np.arange(float(rows)))
-        state = path.advance(path.empty([path.ids[group]]), as_learned)
+        if path.memory.smoothed:  # what is heard hangs on the series
+            state = self._state_of(series)
+        else:  # after as many values as were learned from: the series at hand may be younger
+            as_learned = Panel(np.ones((1, rows)), np.arange(float(rows)))
+            state = path.advance(path.empty([path.ids[group]]), as_learned)
         lags = np.arange(1, rows)
         network = np.nan_to_num(self._network_kernel(lags, 1))
         return nearest_exponent(network + linear_response(path, state, lags, 1), count)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fracts.anchor import SeasonSlots
 from fracts.bank import Complex
 from fracts.checks import group_of
 from fracts.cuts import Cuts
@@ -21,6 +22,7 @@ from fracts.records import record
 from fracts.regression import Penalty
 from fracts.scaling import Array
 from fracts.series import Panel, State
+from fracts.smoothing import Smoothers
 
 
 class Reading(NamedTuple):
@@ -63,6 +65,8 @@ class LinearPath:
 
     leaning: Array = field(init=False, repr=False)  # (anchors that have slots, groups, horizon), the same
 
+    leaning_apart: tuple[Array, Array] = field(init=False, repr=False)  # of seasons, and of smoothers
+
     def __post_init__(self) -> None:
         bank = self.memory.bank
         real, imaginary = np.split(self.mode_coefficients, [bank.tau.size], axis=1)
@@ -74,7 +78,10 @@ class LinearPath:
         object.__setattr__(self, "blend", np.ascontiguousarray(blend.swapaxes(1, 2)))
         weights = np.stack([1 - self.blend.sum(-1), *np.moveaxis(self.blend, -1, 0)])
         has_slots = [anchor is not None for anchor in self.memory.anchors]
-        object.__setattr__(self, "leaning", weights[has_slots])
+        leaning = weights[has_slots]
+        smooth = np.array([isinstance(anchor, Smoothers) for _, anchor in self.memory.slotted], dtype=bool)
+        object.__setattr__(self, "leaning", leaning)
+        object.__setattr__(self, "leaning_apart", (leaning[~smooth], leaning[smooth]))
 
     @property
     def mode_coefficients(self) -> Array:
@@ -124,10 +131,12 @@ class LinearPath:
         if compiles():
             own = state["sums"], state["modes"], state["share"], state["group"]
             slots, now = self.memory.slots(state), state["time"].item(0)
-            learned = self.turned, self.middle, self.leaning
+            learned = self.turned, self.middle, self.leaning_apart[0]
             found: tuple[Array, Array]
             places = self.memory.phases, self.memory.bank.place
             found = compiled_memory().medians(own, slots, now, *places, learned)
+            if self.memory.smoothed:
+                found[0][:] += self._smoothed(state, now)
             return found
         medians, centre, scale = self._around(state)
         medians += centre[:, None] + scale[:, None] * self._errors(state["group"])
@@ -143,6 +152,15 @@ class LinearPath:
         said *= self.leaning if one else self.leaning[:, group]
         leads += np.add.reduce(said, 0)
         return leads, centre, scale
+
+    def _smoothed(self, state: State, now: float) -> Array:
+        """What smoothers say around the centre (series, horizon), as loud as they are heard."""
+        centre, _ = self.memory.scaler.read(state["sums"])
+        total = np.zeros((len(centre), self.memory.horizon))
+        for (name, smoothers), weights in zip(self.memory.smoothed, self.leaning_apart[1], strict=True):
+            said = smoothers.read(state[name], now, self.memory.horizon) - centre[:, None]
+            total += np.nan_to_num(said) * (weights if len(weights) == 1 else weights[state["group"]])
+        return total
 
     def _errors(self, group: NDArray[np.int64]) -> Array:
         """Medians (series or 1, horizon) of the held-out errors."""
@@ -210,7 +228,7 @@ class LinearPath:
         """Weight of every mode in the forecast of `lead`: series (None: all), period, timescale, weight.
 
         The anchors come first, as the modes they are, each at the period of its season: one alone has weight
-        1, and several share it.
+        1, and several share it. That of exponential smoothing is of many timescales: NaN.
         """
         bank = self.memory.bank
         of_modes = self.mode_coefficients[:, :, lead - 1]
@@ -230,7 +248,7 @@ class LinearPath:
         leant_on = [
             {
                 "period": a.season_length if a.season_length > 1 else np.inf,
-                "timescale": a.memory * a.season_length,
+                "timescale": a.memory * a.season_length if isinstance(a, SeasonSlots) else np.nan,
                 "at": at,
             }
             for at, a in enumerate(self.memory.anchors)

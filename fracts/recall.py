@@ -26,6 +26,7 @@ from fracts.regression import Penalty
 from fracts.scaling import Array, Scaler
 from fracts.seasons import strongest_frequencies
 from fracts.series import Panel, State
+from fracts.smoothing import DRIFTS, Smoothers
 
 PROFILE_MEMORY = 5.0  # seasons
 _SHORT_SEASON = 12  # steps, below which the modes at its frequencies tell its shape at any level
@@ -33,8 +34,12 @@ _LONG_SEASON = 1000  # steps, above which a state holds one profile
 MAX_FREQUENCIES = 12
 CENTRE_MEMORY = 131072.0  # steps
 _FAR = 5.0  # units of scale
+_SHORT = 512  # values of the usual series, below which those that share coefficients are smoothed
 _BLOCK_ROWS = 4096  # whose states are held at once
 _BLOCK_NUMBERS = 2**20  # in those states
+
+
+Anchor = SeasonSlots | Smoothers
 
 
 class Walk(NamedTuple):
@@ -61,22 +66,28 @@ class LinearMemory:
 
     bank: ModeBank
     scaler: Scaler
-    anchors: tuple[SeasonSlots | None, ...]
+    anchors: tuple[Anchor | None, ...]
     horizon: int
     covariates: CovariateMemory
     blended: bool = False
 
-    # Anchors that have slots, by the name of these in a state; what the slots keep when a value comes, and
-    # how many are of phases.
-    slotted: tuple[tuple[str, SeasonSlots], ...] = field(init=False, repr=False)
+    # Anchors that have slots, by the name of these in a state: all, those of seasons, and those that smooth;
+    # what the slots of seasons keep when a value comes, and how many are of phases.
+    slotted: tuple[tuple[str, Anchor], ...] = field(init=False, repr=False)
+    seasonal: tuple[tuple[str, SeasonSlots], ...] = field(init=False, repr=False)
+    smoothed: tuple[tuple[str, Smoothers], ...] = field(init=False, repr=False)
     slots_kept: Array = field(init=False, repr=False)
     phases: NDArray[np.int64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         slotted = tuple((f"slots_{i}", anchor) for i, anchor in enumerate(self.anchors) if anchor)
         object.__setattr__(self, "slotted", slotted)
-        object.__setattr__(self, "slots_kept", np.array([anchor.kept for _, anchor in slotted]))
-        phases = np.array([anchor.season_length for _, anchor in slotted], dtype=np.int64)
+        smoothed = tuple((name, anchor) for name, anchor in slotted if isinstance(anchor, Smoothers))
+        object.__setattr__(self, "smoothed", smoothed)
+        seasonal = tuple((name, anchor) for name, anchor in slotted if isinstance(anchor, SeasonSlots))
+        object.__setattr__(self, "seasonal", seasonal)
+        object.__setattr__(self, "slots_kept", np.array([anchor.kept for _, anchor in seasonal]))
+        phases = np.array([anchor.season_length for _, anchor in seasonal], dtype=np.int64)
         object.__setattr__(self, "phases", phases)
 
     @property
@@ -242,8 +253,8 @@ class LinearMemory:
         return modes, said, centre, scale
 
     def slots(self, state: State) -> tuple[Array, ...]:
-        """Those of the anchors that are not the centre."""
-        return tuple([state[name] for name, _ in self.slotted])
+        """Those of the anchors that are neither the centre nor smooth."""
+        return tuple([state[name] for name, anchor in self.slotted if isinstance(anchor, SeasonSlots)])
 
     def evened(self, state: State) -> Complex:
         """The modes of `state` as local means, however densely the series were seen."""
@@ -255,6 +266,7 @@ class LinearMemory:
         step = 0.0 if math.isnan(before) else time - before
         if compiles():
             after, u, full = compiled_memory().moved(self, state, values, time, step)
+            after |= {name: smoothers.step(state[name], values, time) for name, smoothers in self.smoothed}
         else:
             sums, inputs = self.scaler.step(state["sums"], values, step)
             modes = self.bank.step(state["modes"], inputs, step)
@@ -346,6 +358,23 @@ def linear_memory(
     spread = np.unique(np.linspace(0, finite.size - 1, N_MODES + 2).astype(int)[1:-1])
     covariates = CovariateMemory(panel.covariates.shape[-1], n_known, finite[spread], anchors, horizon)
     return LinearMemory(ModeBank(finite, frequencies), Scaler(centre_memory), anchors, horizon, covariates)
+
+
+def beside_smoothing(memory: LinearMemory, panel: Panel, *, pooled: bool) -> LinearMemory:
+    """`memory` with exponential smoothing among its anchors, where short series share their coefficients.
+
+    Only beside all other anchors, and not with covariates: what is heard by its errors cannot tell what it
+    saw of these.
+    """
+    values, anchors = (~np.isnan(panel.values)).sum(1), memory.anchors
+    short = pooled and len(values) > 1 and np.median(values) < _SHORT
+    if not short or len(anchors) == 1 or None not in anchors or memory.covariates.n_columns:
+        return memory
+    seasons = dict.fromkeys(anchor.season_length for anchor in anchors if anchor)
+    lengths = tuple(length for length in seasons if 1 < length <= _LONG_SEASON)
+    smoothers = tuple(Smoothers(lengths, drifts) for drifts in DRIFTS)
+    covariates = replace(memory.covariates, anchors=(*memory.covariates.anchors, *[None for _ in smoothers]))
+    return replace(memory, anchors=(*anchors, *smoothers), covariates=covariates)
 
 
 def _profiles(season_length: int) -> tuple[SeasonSlots, ...]:

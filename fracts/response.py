@@ -12,8 +12,11 @@ from fracts.anchor import SeasonSlots
 from fracts.linear import LinearPath
 from fracts.scaling import Array
 from fracts.series import State
+from fracts.smoothing import Smoothers
 
 Ints = NDArray[np.int64]
+
+_LONGEST = 1024  # values of a history whose smoothing is followed
 
 
 def linear_response(path: LinearPath, state: State, lags: Ints, lead: int) -> Array:
@@ -32,8 +35,11 @@ def linear_response(path: LinearPath, state: State, lags: Ints, lead: int) -> Ar
     centred = 1.0 - bank.parts(path.memory.evened(state)[:, 1]) @ coefficients  # (series,)
     for i, (anchor, weight) in enumerate(zip(path.memory.anchors, [1 - blend.sum(), *blend], strict=True)):
         if anchor is not None:
-            slots = state[f"slots_{i}"]
-            response += weight * _anchor_response(anchor, slots, state["time"][0], lags, lead)
+            slots, now = state[f"slots_{i}"], state["time"][0]
+            if isinstance(anchor, Smoothers):
+                response += weight * _smoothed_response(anchor, slots, now, lags, lead)
+            else:
+                response += weight * _anchor_response(anchor, slots, now, lags, lead)
             centred -= weight
     response += np.mean(centred / np.maximum(state["sums"][:, 0], 1.0)) * np.exp(-age / scaler.timescale)
     return response
@@ -58,6 +64,25 @@ def _anchor_response(anchor: SeasonSlots, slots: Array, now: float, lags: Ints, 
     said: Array = np.where(apart == 0, seen * kept ** np.maximum(before, 0), 0.0)
     said[lags == 1] += np.mean(weight == 0)  # which answers with the last value
     return said + _moved_response(slots[weight > 0], anchor, now, lags) * np.mean(weight > 0)
+
+
+def _smoothed_response(smoothing: Smoothers, slots: Array, now: float, lags: Ints, lead: int) -> Array:
+    """Weight (lags,) of the value at each lag in what exponential smoothing says of `lead`.
+
+    Each member is linear in the values; how loud it is heard is held fixed, the mean over the series, and the
+    history is as long as the usual one.
+    """
+    rows = int(min(np.median(smoothing.seen(slots)), _LONGEST))
+    response, known = np.zeros(lags.size), lags <= rows
+    if not known.any():
+        return response
+    impulses = np.zeros((int(known.sum()), rows))
+    impulses[np.arange(len(impulses)), rows - lags[known]] = 1.0
+    times = np.floor(now) + np.arange(1.0 - rows, 1.0)
+    after = smoothing.advance(smoothing.empty(len(impulses)), impulses, times)
+    weights = smoothing.weights(slots).mean(0, keepdims=True)
+    response[known] = smoothing.read(after, times.item(-1), lead, weights)[:, -1]
+    return response
 
 
 def _moved_response(slots: Array, anchor: SeasonSlots, now: float, lags: Ints) -> Array:

@@ -22,7 +22,7 @@ from fracts.inspection import Inspection
 from fracts.linear import Reading
 from fracts.linear_fit import fit_linear, is_pooled
 from fracts.paths import extended
-from fracts.recall import CENTRE_MEMORY, linear_memory
+from fracts.recall import CENTRE_MEMORY, beside_smoothing, linear_memory
 from fracts.recursive import Recursion, begun, learned_on
 from fracts.scoring import Continuation
 from fracts.seasons import chosen_season_lengths
@@ -38,9 +38,11 @@ class FracRidge(Calibration, Forecaster, Inspection):
     of a mode of timescale tau. Its decay (0.5 or 0.75; 0 or 0.25 at the frequency of a season), its strength
     and what to lean on (the centre of the series, its last value, a seasonal profile as it is or moved by the
     last value; without seasons also the forecasts of fractional noise of the orders .2 to .8) are not chosen
-    once: the forecast is an average over them, at every lead by the errors of rolling origins in time. What
-    is held out are shares of the values seen, of each series where it has coefficients of its own or most end
-    early, else of all together.
+    once: the forecast is an average over them, at every lead by the errors of rolling origins in time.
+    Several short series that share coefficients (fewer than 512 values in the usual one) lean on exponential
+    smoothing as well, of each by the gains, the season and the trend that were right for it. What is held out
+    are shares of the values seen, of each series where it has coefficients of its own or most end early, else
+    of all together.
 
     Parameters
     ----------
@@ -56,7 +58,7 @@ class FracRidge(Calibration, Forecaster, Inspection):
     penalty : strength of the prior, as the number of observations that outweigh it; "auto" averages over
         several.
     anchor : what to lean on: the "centre" of a series, its "last" value, a profile of its "season"; "auto"
-        averages over all, and over fractional noise.
+        averages over all, over fractional noise, and over the smoothing of short series.
     forgetting : None, or what a row weighs beside the next one that `update(..., update_params=True)` learns
         from, above 0 and up to 1: the coefficients, of the best penalty and anchor alone, are then learned on
         by recursive least squares. Keeps a matrix of features by features for each lead, and for each series
@@ -143,6 +145,7 @@ class FracRidge(Calibration, Forecaster, Inspection):
         ids = self.series_ids_
         if self._covariates.n_known:
             self._effects, panel = learned_effects(panel, memory, ids, pooled=self.pooled_)
+        memory = beside_smoothing(memory, panel, pooled=self.pooled_)
         self._path = fit_linear(
             panel, memory, ids, pooled=self.pooled_, strength=strength, averaged=self.forgetting is None
         )

@@ -151,6 +151,10 @@ class Backtest:
         self.seconds: dict[str, tuple[float, float]] = {}
         self._sums: dict[str, Sums] = {}
 
+    def __repr__(self) -> str:
+        ahead = f"{self.horizon} steps ahead from each of {self.cutoffs.size} rows"
+        return f"<Backtest of {', '.join(self.models)}, {ahead}: ask it for .scores() or .frame()>"
+
     def frame(self) -> pd.DataFrame:
         """All forecasts, a row for each series, origin and lead.
 

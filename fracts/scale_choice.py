@@ -13,7 +13,7 @@ import numpy as np
 from fracts.checks import FitWarning
 from fracts.evidence import trimmed
 from fracts.linear_fit import fit_linear
-from fracts.recall import LinearMemory, linear_memory
+from fracts.recall import LinearMemory, beside_smoothing, linear_memory
 from fracts.scaling import Array
 from fracts.series import Panel
 
@@ -61,6 +61,7 @@ def _missed(moved: Panel, panel: Panel, memory: LinearMemory) -> tuple[Array, Ar
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)  # the fit to come says it again
+        memory = beside_smoothing(memory, moved, pooled=True)
         path = fit_linear(moved, memory, range(len(moved.values)), pooled=True)
     leads, centre, scale = path.held_out_readings(moved)
     said: Array = centre[..., None] + scale[..., None] * (leads + path.middle[0])

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-from fracts import FracForecaster, FracRidge, fleet
+from fracts import FracForecaster, FracRidge, fleet, recall
 from fracts.fleet import Fleet
 from fracts.series import Panel
 
@@ -42,6 +42,12 @@ def alive(random_weights, y, dtype=torch.float32, **options):
     if dtype == torch.float64:
         model.network_.double()
     return model.apply(y)
+
+
+@pytest.fixture(autouse=True)
+def long(monkeypatch):
+    """No series is so short that it is smoothed: that is left to the CPU."""
+    monkeypatch.setattr(recall, "_SHORT", 0)
 
 
 @pytest.fixture
@@ -317,3 +323,11 @@ def test_rows_take_no_memory_and_a_model_set_to_the_cpu_leaves_the_gpu(aboard, m
     for row in rows[20:]:
         model.learn_many(row)
     assert_same(model._state, expected._state)
+
+
+def test_series_that_are_smoothed_are_left_to_the_cpu(aboard, monkeypatch, random_weights):
+    monkeypatch.setattr(recall, "_SHORT", 512)
+    model = alive(random_weights, history())
+    assert model._path.memory.smoothed
+    model.learn_many(later(1)[0])
+    assert model._fleet is None

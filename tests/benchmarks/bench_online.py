@@ -146,9 +146,9 @@ def tell_one_series(pythons, histories, turns):
 
 def many_series(n_series):
     """A panel (rows, series), and a history of a hundred of them to fit on."""
-    y = np.stack([np.roll(series(400), -shift) for shift in range(100)], axis=1)
+    y = np.stack([np.roll(series(800), -shift) for shift in range(100)], axis=1)
     panel = np.tile(y, (1, -(-n_series // 100)))[:, :n_series]
-    history = y[:300].copy()
+    history = y[:600].copy()  # shorter ones are smoothed besides, which no GPU does
     history[40:, 0] = np.nan  # too few values for coefficients of its own, so all series share theirs
     return panel, history
 
@@ -211,6 +211,8 @@ def tell_many_on_a_gpu(n_series, rounds):
         for device in ("cpu", "cuda"):
             many.set_params(device=device)
             many.learn_many(panel[48]).forecast()
+            if (many._fleet is None) != (device == "cpu"):
+                raise SystemExit(f"{many} was not stepped on {device}; nothing was timed")
             rate = n_series / seconds_a_row(many.learn_many, panel[49 : 49 + rounds])
             told = n_series / seconds_a_row(lambda row: many.learn_many(row).forecast(), panel[49:54])  # noqa: B023
             many.learn_many(panel[54])

@@ -101,6 +101,9 @@ class Smoothers:
         """
         leads = np.arange(1, horizon + 1)
         if weights is None and compiles():
+            state = (
+                state if state.flags.writeable else state.copy()
+            )  # compiled code asks for what it may move
             return self._run_compiled(state, np.full((len(state), 1), np.nan), np.array([now]), leads)[:, 0]
         return self._said(state, now, leads, weights)
 

@@ -138,6 +138,9 @@ def test_the_state_given_is_left_alone_and_nothing_is_said_before_the_first_valu
     assert np.isnan(said[1]).all() and np.isnan(said[0, 0]).all()
     assert (said[0, 1:] == 2.0).all()
     assert after.shape == start.shape
+    after.flags.writeable = False
+    np.testing.assert_array_equal(smoothing.read(after, 2.0, LEADS.size), said[:, -1])
+    np.testing.assert_array_equal(smoothing.advance(after, values[:, :0], times[:0]), after)
 
 
 def test_a_walk_is_heard_with_the_largest_gain_noise_with_the_least_and_a_season_where_there_is_one():

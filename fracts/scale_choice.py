@@ -1,9 +1,10 @@
 """Whether series are forecast better by their logarithms: told by held-out time.
 
-One idea: what counts is how far the medians are off in the units of the series, on forecasts by weights that
-had not seen them. So the linear path is fitted on both scales, in small, and both are asked the same. Each
-series says by what share the one is farther off than the other, and no odd one rules. In doubt the values
-stay as they are.
+One idea: what counts is how far the medians are off, on forecasts by weights that had not seen them. So the
+linear path is fitted on both scales, in small, and both are asked the same: how far in the units of the
+series, and how far beside the values themselves, which tells of the small ones what the first does not. Each
+series says by what share the one is farther off than the other, the mean of both, and no odd one rules. In
+doubt the values stay as they are.
 """
 
 import warnings
@@ -55,7 +56,8 @@ def logarithm_is_better(
 
 
 def _missed(moved: Panel, panel: Panel, memory: LinearMemory) -> tuple[Array, Array]:
-    """Log mean absolute held-out errors (series, leads) in the units of `panel`, and how many there are.
+    """Log mean absolute held-out errors (series, leads), the mean of those in the units of `panel` and of those
+    beside its values, and how many there are.
 
     moved: the `panel`, or its logarithms.
     """
@@ -65,9 +67,10 @@ def _missed(moved: Panel, panel: Panel, memory: LinearMemory) -> tuple[Array, Ar
         path = fit_linear(moved, memory, range(len(moved.values)), pooled=True)
     leads, centre, scale = path.held_out_readings(moved)
     said: Array = centre[..., None] + scale[..., None] * (leads + path.middle[0])
-    missed = np.abs(
-        panel.ahead(leads.shape[-1]) - (said if moved is panel else np.exp(np.minimum(said, _LARGEST)))
-    )
+    said = said if moved is panel else np.exp(np.minimum(said, _LARGEST))
+    truth = panel.ahead(leads.shape[-1])
+    missed = np.abs(truth - said)
     counts = np.sum(~np.isnan(missed), axis=1)
-    mean = np.nansum(missed, axis=1) / np.maximum(counts, 1)
-    return np.log(np.maximum(mean, np.finfo(float).tiny)), counts
+    errors = missed, missed / (truth + np.abs(said))
+    means = [np.nansum(error, axis=1) / np.maximum(counts, 1) for error in errors]
+    return np.log(np.maximum(means, np.finfo(float).tiny)).mean(0), counts

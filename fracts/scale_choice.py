@@ -56,7 +56,7 @@ def logarithm_is_better(
 
 
 def _missed(moved: Panel, panel: Panel, memory: LinearMemory) -> tuple[Array, Array]:
-    """Log mean absolute held-out errors (series, leads), the mean of those in the units of `panel` and of those
+    """Log mean absolute held-out errors (series, leads), the mean of those in the units of `panel` and those
     beside its values, and how many there are.
 
     moved: the `panel`, or its logarithms.

@@ -7,6 +7,7 @@ leaves the range it was proven on.
 """
 
 from collections.abc import Sequence
+from itertools import product
 
 import torch
 from torch import Tensor, nn
@@ -56,19 +57,14 @@ class QuantileHead(nn.Module):
             self.weigh = linear(width, 3 * TRAITS, generator)
         self.silence(*PARTS)
 
+    @torch.no_grad()
     def silence(self, *parts: str) -> None:
         """Make parts of the network, some of `PARTS`, add nothing to the linear path."""
-        for part in parts:
-            self.dampen(part, 0.0)
-
-    @torch.no_grad()
-    def dampen(self, part: str, share: float) -> None:
-        """Leave a `share` of one of `PARTS`."""
-        for layer in self._last:
+        for layer, part in product(self._last, parts):
             shift = layer.out_features // 3
             rows = slice(0, shift) if part == "shift" else slice(shift, 3 * shift)
-            for numbers in (layer.weight, layer.bias):
-                numbers[rows] = numbers[rows] * share if share else 0.0  # the first are not written yet
+            layer.weight[rows] = 0.0
+            layer.bias[rows] = 0.0
 
     def hold_within(self, least: Tensor, most: Tensor, parts: Sequence[str]) -> None:
         """Keep what some of `PARTS` say within a range, (3, horizon) each, from now on."""

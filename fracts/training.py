@@ -25,7 +25,6 @@ log = logging.getLogger("fracts")
 
 PATIENCE = 3  # epochs without a better held-out loss
 STRETCHES = 8  # of held-out time, for the standard error of a gain
-_SHARES = 1.0, 0.5  # of a part of the network that may stay
 _PROVEN = 0.01, 0.99  # quantiles over held-out rows that what the network says stays between
 _CLEAR = 2.0  # standard errors: of the epochs that were tried the one of the largest gain is looked at
 
@@ -73,35 +72,26 @@ def train(
 def _kept(network: FracNetwork, held_out: list[Window]) -> tuple[str, ...]:
     """Parts of the head that clearly lower the held-out loss; the others are silenced.
 
-    Of each part the whole or a half is left, whichever loses less: the mean of two forecasts is often better
-    than either. A shift is judged beside what is left of the stretch. The standard error of a mean over
-    stretches of time tells what is clear. What is left stays within the range it had on held-out time: what
-    it would do elsewhere was never tried.
+    A shift is judged beside what is left of the stretch. The standard error of a mean over stretches of time
+    tells what is clear. What is left stays within the range it had on held-out time: what it would do
+    elsewhere was never tried.
     """
-    head, trained = network.head, {name: w.clone() for name, w in network.head.state_dict().items()}
-    shares: dict[str, float] = dict.fromkeys(PARTS, 0.0)
-
-    def leave(shares: dict[str, float]) -> None:
-        head.load_state_dict(trained)
-        for part, share in shares.items():
-            head.dampen(part, share)
-
-    leave(shares)
+    trained = {name: w.clone() for name, w in network.head.state_dict().items()}
+    kept: tuple[str, ...] = ()
+    network.head.silence(*PARTS)
     before = _loss_by_time(network, held_out)
     for part in PARTS:
-        tried = []
-        for share in _SHARES:
-            leave(shares | {part: share})
-            tried.append((_loss_by_time(network, held_out), share))
-        after, share = min(tried, key=lambda found: float(found[0].mean()))
+        network.head.load_state_dict(trained)
+        network.head.silence(*(other for other in PARTS if other != part and other not in kept))
+        after = _loss_by_time(network, held_out)
         gain = before - after
         if len(gain) > 1 and gain.mean() > _CLEAR * gain.std() / len(gain) ** 0.5:
-            shares[part], before = share, after
-    leave(shares)
-    kept = tuple(part for part in PARTS if shares[part])
+            kept, before = (*kept, part), after
+    network.head.load_state_dict(trained)
+    network.head.silence(*(part for part in PARTS if part not in kept))
     if kept:
         least, most = _range(network, held_out)
-        head.hold_within(least, most, kept)
+        network.head.hold_within(least, most, kept)
     return kept
 
 

@@ -113,12 +113,3 @@ def test_a_range_holds_the_part_it_was_made_for(random_weights):
     said = head.moves(features)
     assert not said[..., 0, :].any()
     torch.testing.assert_close(said[..., 1:, :], free[..., 1:, :])
-
-
-def test_a_damped_part_says_its_share(random_weights):
-    head, features = make_head(random_weights, 0)
-    whole = head.moves(features / 10)
-    head.dampen("shift", 0.5)
-    said = head.moves(features / 10)
-    torch.testing.assert_close(said[..., 0, :], whole[..., 0, :] / 2)
-    torch.testing.assert_close(said[..., 1:, :], whole[..., 1:, :])

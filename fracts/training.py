@@ -72,21 +72,25 @@ def train(
 def _kept(network: FracNetwork, held_out: list[Window]) -> tuple[str, ...]:
     """Parts of the head that clearly lower the held-out loss; the others are silenced.
 
-    A shift is judged beside what is left of the stretch. The standard error of a mean over stretches of time
-    tells what is clear. What is left stays within the range it had on held-out time: what it would do
-    elsewhere was never tried.
+    A shift is judged beside what is left of the stretch, and beside the one number for each lead that would
+    have been best: what a constant does for this time alone is no gain of a network. The standard error of a
+    mean over stretches of time tells what is clear. What is left stays within the range it had on held-out
+    time: what it would do elsewhere was never tried.
     """
     trained = {name: w.clone() for name, w in network.head.state_dict().items()}
     kept: tuple[str, ...] = ()
     network.head.silence(*PARTS)
     before = _loss_by_time(network, held_out)
     for part in PARTS:
+        if part == "shift":
+            before = _loss_by_time(network, held_out, _bias(network, held_out))
         network.head.load_state_dict(trained)
         network.head.silence(*(other for other in PARTS if other != part and other not in kept))
         after = _loss_by_time(network, held_out)
         gain = before - after
         if len(gain) > 1 and gain.mean() > _CLEAR * gain.std() / len(gain) ** 0.5:
-            kept, before = (*kept, part), after
+            kept = (*kept, part)
+        network.head.silence(*(part for part in PARTS if part not in kept))
     network.head.load_state_dict(trained)
     network.head.silence(*(part for part in PARTS if part not in kept))
     if kept:
@@ -105,9 +109,19 @@ def _range(network: FracNetwork, held_out: list[Window]) -> Tensor:
     return torch.from_numpy(np.quantile(torch.cat(said).numpy(), _PROVEN, axis=0)).float()
 
 
-def _loss_by_time(network: FracNetwork, held_out: list[Window]) -> Tensor:
-    """Held-out loss in each of a few stretches of time: (stretches,)."""
-    rows = torch.cat([_losses(network, window).nanmean(-1) for window in held_out]).nanmean(0)
+def _bias(network: FracNetwork, held_out: list[Window]) -> Tensor:
+    """Median held-out error at each lead: (horizon,)."""
+    errors = []
+    for window in held_out:
+        quantiles, _ = network(*window[:4], window.covariates, window.ahead)
+        errors.append((window.rest - quantiles[..., network.head.median]).flatten(0, 1))
+    return torch.cat(errors).nanmedian(0).values.nan_to_num()
+
+
+def _loss_by_time(network: FracNetwork, held_out: list[Window], bias: Tensor | float = 0.0) -> Tensor:
+    """Held-out loss in each of a few stretches of time (stretches,), a `bias` (horizon,) taken out."""
+    told = [window._replace(rest=window.rest - bias) for window in held_out]
+    rows = torch.cat([_losses(network, window).nanmean(-1) for window in told]).nanmean(0)
     known = rows[~rows.isnan()]
     return torch.stack([part.mean() for part in known.tensor_split(min(STRETCHES, max(1, len(known))))])
 

@@ -35,6 +35,7 @@ MAX_FREQUENCIES = 12
 CENTRE_MEMORY = 131072.0  # steps
 _FAR = 5.0  # units of scale
 _SHORT = 512  # values of the usual series, below which those that share coefficients are smoothed
+_SMOOTHED_SEASON = 64  # steps, above which a season is not smoothed, at thirty numbers a step
 _BLOCK_ROWS = 4096  # whose states are held at once
 _BLOCK_NUMBERS = 2**20  # in those states
 
@@ -254,7 +255,7 @@ class LinearMemory:
 
     def slots(self, state: State) -> tuple[Array, ...]:
         """Those of the anchors that are neither the centre nor smooth."""
-        return tuple([state[name] for name, anchor in self.slotted if isinstance(anchor, SeasonSlots)])
+        return tuple([state[name] for name, _ in self.seasonal])
 
     def evened(self, state: State) -> Complex:
         """The modes of `state` as local means, however densely the series were seen."""
@@ -371,7 +372,7 @@ def beside_smoothing(memory: LinearMemory, panel: Panel, *, pooled: bool) -> Lin
     if not short or len(anchors) == 1 or None not in anchors or memory.covariates.n_columns:
         return memory
     seasons = dict.fromkeys(anchor.season_length for anchor in anchors if anchor)
-    lengths = tuple(length for length in seasons if 1 < length <= _LONG_SEASON)
+    lengths = tuple(length for length in seasons if 1 < length <= _SMOOTHED_SEASON)
     smoothers = tuple(Smoothers(lengths, drifts) for drifts in DRIFTS)
     covariates = replace(memory.covariates, anchors=(*memory.covariates.anchors, *[None for _ in smoothers]))
     return replace(memory, anchors=(*anchors, *smoothers), covariates=covariates)

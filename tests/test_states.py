@@ -160,3 +160,12 @@ def test_the_state_of_a_default_network_with_a_season_of_2000_steps_stays_below_
     y = np.sin(2 * np.pi * t / 24) + np.sin(2 * np.pi * t / 2000) + np.random.default_rng(0).normal(size=6000)
     model = FracForecaster(24, season_lengths=(24, 168, 2000), max_epochs=1, random_state=0).fit(y)
     assert model.state_nbytes <= 64 * 1024
+
+
+@pytest.mark.parametrize("seasons", [(24, 48, 60), (24, 168), (1000,)])
+def test_the_state_of_short_series_that_are_smoothed_stays_below_64_kb(seasons):
+    t = np.arange(500)[:, None] + np.zeros(6)
+    y = np.sin(2 * np.pi * t / 24) + 0.3 * np.random.default_rng(0).normal(size=t.shape)
+    model = FracRidge(12, season_lengths=seasons, pooled=True).fit(y)
+    assert model._path.memory.smoothed
+    assert model.state_nbytes <= 64 * 1024

@@ -8,6 +8,8 @@ on what fractional noise would do.
 A weight is the likelihood of the held-out errors, tempered: of the forecasts of lead k only every k-th is
 new, and of what these say a tenth is taken for granted, since other stretches of time may say otherwise
 (Holmes and Walker, 2017, Biometrika 104(2); Bates and Granger, 1969, Operational Research Quarterly 20(4)).
+A lead of which few are new believes the leads before it as well, the nearer the more: what forecasts badly
+one step ahead seldom does better a hundred ahead.
 """
 
 from collections.abc import Sequence
@@ -24,6 +26,7 @@ from fracts.regression import Moments, Penalty
 from fracts.scaling import Array
 
 _CREDIT = 0.1  # of the log likelihood that is taken for granted
+_ENOUGH = 200.0  # new forecasts of a lead, with which it listens to no other
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ def mixed(
     held-out targets of every lead.
     """
     errors = log_errors(memory, share, leads, pooled, penalties)
-    said = _CREDIT / 2 * counts[leads] / (1 + leads) * errors
+    said = _CREDIT / 2 * errors @ evidence(counts[leads], leads)
     weights = np.exp(said.min((0, 1)) - said)
     weights /= weights.sum((0, 1))
     loudest = np.argsort(-weights.sum((1, 2)), kind="stable")[:most]
@@ -86,3 +89,22 @@ def mixed(
     rows = (kept / kept.sum((0, 1))).reshape(-1, leads.size)
     by_lead = np.reshape([np.interp(horizon, at, row) for row in rows], (*kept.shape[:2], -1))
     return Mixture(memory, [penalties[i] for i in loudest.tolist()], by_lead)
+
+
+def evidence(counts: NDArray[np.int64], leads: NDArray[np.int64]) -> Array:
+    """How many new forecasts of each lead (rows) speak for each lead (columns): (leads, leads).
+
+    counts: (leads,), held-out forecasts of `leads`, from 0 and ascending; those that overlap say one thing.
+
+    Examples
+    --------
+    >>> evidence(np.array([300, 144]), np.array([0, 7])).round(1)
+    array([[300. ,  37.5],
+           [  0. ,  18. ]])
+    """
+    steps = 1 + leads
+    new = counts / steps
+    nearness = np.triu(steps[:, None] / steps, 1)
+    told = new[:, None] * nearness
+    lacking = np.maximum(_ENOUGH - new, 0.0)
+    return np.asarray(np.diag(new) + told * (lacking / np.maximum(told.sum(0), np.maximum(lacking, 1.0))))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fracts.averaging import Mixture, mixed
+from fracts.averaging import Mixture, evidence, mixed
 from fracts.evidence import PENALTIES
 from fracts.folds import FoldMoments, Share, held_out_counts
 from fracts.linear_fit import fit_linear
@@ -41,6 +41,21 @@ def test_what_forecasts_worse_by_far_says_nothing():
     mixture = averaged(walk_with_a_week(rows=1500), [PENALTIES[2], hopeless], most=2)
     said = dict(zip(mixture.penalties, mixture.weights.sum(1), strict=True))
     assert said[hopeless][0] < 0.01
+
+
+def test_a_lead_of_many_new_forecasts_goes_by_its_own_alone():
+    counts, leads = np.array([9000, 8990, 8970]), np.array([0, 9, 29])
+    assert np.array_equal(evidence(counts, leads), np.diag(counts / (1 + leads)))
+
+
+@pytest.mark.parametrize("n", [0, 20, 300, 3000])
+def test_a_lead_of_few_hears_shorter_leads_alone_and_never_more_than_it_lacks(n):
+    leads = np.array([0, 1, 5, 23, 99])
+    heard, own = evidence(np.full(5, n), leads), n / (1 + leads)
+    assert np.array_equal(np.diag(heard), own)
+    assert np.array_equal(heard, np.triu(heard))
+    assert (heard.sum(0) <= np.maximum(own, 200.0) + 1e-9).all()
+    assert (heard[0, own < 200] > 0).all() or n == 0
 
 
 def test_coefficients_are_the_mean_of_those_of_the_candidates():

@@ -99,12 +99,12 @@ def evidence(counts: NDArray[np.int64], leads: NDArray[np.int64]) -> Array:
     Examples
     --------
     >>> evidence(np.array([300, 144]), np.array([0, 7])).round(1)
-    array([[300. ,  37.5],
+    array([[300. ,   4.7],
            [  0. ,  18. ]])
     """
     steps = 1 + leads
     new = counts / steps
-    nearness = np.triu(steps[:, None] / steps, 1)
+    nearness = np.triu((steps[:, None] / steps) ** 2, 1)
     told = new[:, None] * nearness
     lacking = np.maximum(_ENOUGH - new, 0.0)
     return np.asarray(np.diag(new) + told * (lacking / np.maximum(told.sum(0), np.maximum(lacking, 1.0))))

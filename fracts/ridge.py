@@ -38,7 +38,8 @@ class FracRidge(Calibration, Forecaster, Inspection):
     of a mode of timescale tau. Its decay (0.5 or 0.75; 0 or 0.25 at the frequency of a season), its strength
     and what to lean on (the centre of the series, its last value, a seasonal profile as it is or moved by the
     last value; without seasons also the forecasts of fractional noise of the orders .2 to .8) are not chosen
-    once: the forecast is an average over them, at every lead by the errors of rolling origins in time.
+    once: the forecast is an average over them, at every lead by the errors of rolling origins in time, and
+    where those of a lead are few by those of shorter leads as well.
     Several short series that share coefficients (fewer than 512 values in the usual one) lean on exponential
     smoothing as well, of each by the gains, the season and the trend that were right for it. What is held out
     are shares of the values seen, of each series where it has coefficients of its own or most end early, else

@@ -22,6 +22,7 @@ PENALTIES = [Penalty(*p) for p in product((0.5, 0.75), (0.0, 0.25), (0.1, 1.0, 1
 COVARIATE_STRENGTHS = (1.0, 100.0, 1e4, 1e6)
 MIN_HELD_OUT = 20  # held-out forecasts of a lead worth choosing by
 _CUT_OFF = 0.2  # of what series say, at either end
+_CLEAR_GAIN = 0.01  # of the log squared error, for a weaker prior of covariates
 _OWN_GAIN = 0.1  # of the log squared error, to give each series coefficients of its own
 _ROUNDING = 1e-13  # of a sum of squares: an error below it is none
 
@@ -60,12 +61,19 @@ def choose(
     pooled: bool,
     penalties: Sequence[Penalty] = PENALTIES,
 ) -> tuple[int, Penalty]:
-    """Anchor and penalty, one of `penalties`, of the least log error, mean over `leads`."""
+    """Anchor and penalty, one of `penalties`, of the least log error, mean over `leads`.
+
+    Covariates have the strongest prior that is as good as any, or nearly.
+    """
     # What is known ahead is left to the second round: each of its numbers costs as much as all the leads.
     anchor, penalty = _best(memory.of_the_past(), share, leads, pooled, penalties)
     if memory.covariates.n_columns:
         strengths = [penalty._replace(covariates=strength) for strength in COVARIATE_STRENGTHS]
-        anchor, penalty = _best(memory, share, leads, pooled, strengths)
+        error = log_errors(memory, share, leads, pooled, strengths).mean(-1)
+        anchor = int(error.min(0).argmin())
+        # What a covariate that hardly moved does is unknown: a weak prior would leave it to chance.
+        enough = np.flatnonzero(error[:, anchor] <= error[:, anchor].min() + _CLEAR_GAIN)
+        penalty = strengths[int(enough[-1])]
     return anchor, penalty
 
 

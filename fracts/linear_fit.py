@@ -6,7 +6,6 @@ quantiles.
 
 import warnings
 from collections.abc import Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from fracts.averaging import Mixture, mixed
 from fracts.checks import FitWarning
 from fracts.cuts import FOLDS
 from fracts.evidence import (
-    COVARIATE_STRENGTHS,
     PENALTIES,
     choose,
     choosing_leads,
@@ -132,9 +130,9 @@ def _mixture(
         anchor, penalty = choose(memory, share, leads, pooled, penalties)
         return Mixture.of_one(memory.leaning_on(anchor), penalty)
     if memory.covariates.n_columns:
-        anchor, _ = choose(memory, share, leads, pooled, penalties)
+        anchor, best = choose(memory, share, leads, pooled, penalties)
         memory = memory.leaning_on(anchor)
-        penalties = [p._replace(covariates=c) for p, c in product(penalties, COVARIATE_STRENGTHS)]
+        penalties = [p._replace(covariates=best.covariates) for p in penalties]
     if not memory.bank.frequencies.size:
         penalties = list(dict.fromkeys(p._replace(seasonal_decay=0.0) for p in penalties))
     most = int(np.clip(_SOLVED // (n_groups * memory.horizon), 2, _MOST_PENALTIES))

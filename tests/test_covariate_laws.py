@@ -251,3 +251,21 @@ def test_a_pass_in_blocks_reads_what_its_rows_read_one_by_one(monkeypatch):
         for found, said in zip(one, whole.reading, strict=True):
             expected = said.reshape(len(found), -1, *said.shape[1:])[:, row]
             np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_a_covariate_that_hardly_moved_in_the_history_throws_no_forecast_far_off(seed):
+    rng = np.random.default_rng(seed)
+    y = 5 * np.sin(2 * np.pi * np.arange(1400) / 24) + rng.normal(size=1400)
+    rain = np.where(rng.random(1400) < 0.003, rng.gamma(1, 0.3, 1400), 0)
+    rain[1000:] = np.where(rng.random(400) < 0.3, rng.gamma(1, 3, 400), 0)
+    errors = {}
+    for past_only in ((), (0,)):
+        X = rain[:, None] if past_only else None
+        model = FracRidge(24, season_lengths=24, past_only=past_only)
+        model.fit(y[:1000], None if X is None else X[:1000])
+        errors[past_only] = []
+        for t in range(1000, 1376, 24):
+            errors[past_only].append(np.abs(model.forecast() - y[t : t + 24]).mean())
+            model.update(y[t : t + 24], None if X is None else X[t : t + 24])
+    assert np.mean(errors[0,]) < 1.1 * np.mean(errors[()])

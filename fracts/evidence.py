@@ -22,7 +22,7 @@ PENALTIES = [Penalty(*p) for p in product((0.5, 0.75), (0.0, 0.25), (0.1, 1.0, 1
 COVARIATE_STRENGTHS = (1.0, 100.0, 1e4, 1e6)
 MIN_HELD_OUT = 20  # held-out forecasts of a lead worth choosing by
 _CUT_OFF = 0.2  # of what series say, at either end
-_CLEAR_GAIN = 0.01  # of the log squared error, for a weaker prior of covariates
+_CLEAR_GAIN = 0.001  # of the log squared error, for a weaker prior of covariates
 _OWN_GAIN = 0.1  # of the log squared error, to give each series coefficients of its own
 _ROUNDING = 1e-13  # of a sum of squares: an error below it is none
 

@@ -55,12 +55,21 @@ class Mixture:
         return self.penalties[int(self.weights.sum((1, 2)).argmax())]
 
     def solve(self, moments: Moments, leads: NDArray[np.int64]) -> Array:
-        """Coefficients (features + ahead, leads), learned from the `moments` of these leads, from 0."""
+        """Coefficients (features + ahead, leads), learned from the `moments` of these leads, from 0.
+
+        An answer moves with its prior mean in a straight line, so the average of many is that of a mean one.
+        """
         average = np.zeros((self.memory.n_features + self.memory.n_ahead, leads.size))
         means, n_kept = self.memory.prior_means(leads), self.memory.n_alone
         for penalty, weights in zip(self.penalties, self.weights[..., leads], strict=True):
-            found = moments.solve(self.memory.penalty(penalty), means, n_kept)
-            average += (weights[:, None] * found).sum(0)
+            own = self.memory.penalty(penalty)
+            if means is None:
+                average += weights[0] * moments.solve(own)[0]
+                continue
+            free, kept = np.split(weights, [len(means)])
+            usual = np.stack([_mean(means[:n_kept], kept), _mean(means, free)])
+            _, around, alone = moments.solve(own, usual, 1)
+            average += free.sum(0) * around + kept.sum(0) * alone
         return average
 
 
@@ -89,6 +98,12 @@ def mixed(
     rows = (kept / kept.sum((0, 1))).reshape(-1, leads.size)
     by_lead = np.reshape([np.interp(horizon, at, row) for row in rows], (*kept.shape[:2], -1))
     return Mixture(memory, [penalties[i] for i in loudest.tolist()], by_lead)
+
+
+def _mean(means: Array, weights: Array) -> Array:
+    """Mean (size, leads) of `means` (means, size, leads) by `weights` (means, leads); 0 where all are 0."""
+    total = np.maximum(weights.sum(0), np.finfo(float).tiny)
+    return np.asarray((weights[:, None] * means).sum(0) / total)
 
 
 def evidence(counts: NDArray[np.int64], leads: NDArray[np.int64]) -> Array:

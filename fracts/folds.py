@@ -65,11 +65,12 @@ class Targets:
         spared = np.where(last - first >= _LONG * horizon, horizon, 0)
         self._end = np.searchsorted(panel.times, last - spared, side="right")  # (series,)
 
-    def after(self, start: int, stop: int) -> Array:
-        """(series, rows, horizon) after the rows `start` to `stop`, NaN for none."""
+    def after(self, start: int, stop: int, leads: NDArray[np.int64]) -> Array:
+        """(series, rows, leads) after the rows `start` to `stop`, NaN for none.  leads: from 0."""
         values, times = self.panel.values, self.panel.times
         until = int(np.searchsorted(times, times[stop - 1] + self.horizon + 1))
-        wanted = self.panel.part(start, until).ahead(self.horizon, stop - start)
+        part = self.panel.part(start, until)
+        wanted = np.ascontiguousarray(part.ahead(self.horizon, stop - start)[..., leads])
         rows = np.arange(start, stop)
         silent = np.isnan(values[:, start:stop])
         wanted[silent | (rows < self._begin[:, None]) | (rows >= self._end[:, None])] = np.nan
@@ -78,7 +79,7 @@ class Targets:
 
 def known_targets(panel: Panel, horizon: int, season: int = 1) -> Array:
     """`Targets` after every row of `panel`: (series, time, horizon)."""
-    return Targets(panel, horizon, season).after(0, panel.times.size)
+    return Targets(panel, horizon, season).after(0, panel.times.size, np.arange(horizon))
 
 
 def rows_unfit(panel: Panel, season: int = 1) -> NDArray[np.int64]:
@@ -114,7 +115,7 @@ def _origins_of(
     """`origins` of a lot of `series`, in `panel` alone."""
     targets = Targets(panel, memory.horizon, memory.longest_season)
     for walk in memory.walk(memory.empty(len(panel.values)), panel, leads=leads):
-        wanted = targets.after(walk.rows.start, walk.rows.stop)[..., leads]
+        wanted = targets.after(walk.rows.start, walk.rows.stop, leads)
         around = standard_targets(wanted, walk.anchors, walk.centre, walk.scale)
         times = panel.times[walk.rows]
         here, there = cuts.tried(times), cuts.reached(times + memory.horizon)
@@ -215,12 +216,12 @@ class FoldMoments:
 def held_out_counts(memory: LinearMemory, panel: Panel, *, pooled: bool) -> tuple[NDArray[np.int64], bool]:
     """Number of held-out targets of each lead (horizon,), and whether any origin lacks one of its targets."""
     counts, holes = np.zeros(memory.horizon, dtype=np.int64), False
-    cuts = Cuts.of(panel, pooled=pooled)
+    cuts, leads = Cuts.of(panel, pooled=pooled), np.arange(memory.horizon)
     for series, part in grids(panel, ~np.isnan(panel.values)):
         own, targets = cuts.of_series(series), Targets(part, memory.horizon, memory.longest_season)
         for start in range(0, part.times.size, _COUNTED_ROWS):
             stop = min(start + _COUNTED_ROWS, part.times.size)
-            known = ~np.isnan(targets.after(start, stop))
+            known = ~np.isnan(targets.after(start, stop, leads))
             counts += known[own.tried(part.times[start:stop]) > 0].sum(0)
             holes |= bool((known.any(-1) & ~known.all(-1)).any())
     return counts, holes

@@ -96,7 +96,7 @@ def test_targets_are_the_values_ahead_of_a_value_but_for_a_scale_of_too_few_and_
         expected[:, row] = p.values[:, row + 1 : row + 1 + H]
     expected[np.isnan(p.values) | (np.cumsum(~np.isnan(p.values), axis=1) < 10)] = nan
     np.testing.assert_array_equal(wanted, expected)
-    np.testing.assert_array_equal(Targets(p, H).after(90, 200), expected[:, 90:200])
+    np.testing.assert_array_equal(Targets(p, H).after(90, 200, np.arange(H)), expected[:, 90:200])
 
 
 def test_nothing_is_learned_where_the_series_has_not_moved():

@@ -37,7 +37,7 @@ class Origins(NamedTuple):
     last_fold: int
     features: Array  # (series, origins, features)
     targets: Array  # (anchors, series, origins, leads)
-    ahead: Array  # (anchors, series, origins, leads, known)
+    ahead: Array  # (anchors, series, origins, kinds, known), as `LinearMemory.n_kinds` has them
     scale: Array  # (series, origins)
 
 
@@ -114,9 +114,11 @@ def _origins_of(
 ) -> Iterator[Origins]:
     """`origins` of a lot of `series`, in `panel` alone."""
     targets = Targets(panel, memory.horizon, memory.longest_season)
-    for walk in memory.walk(memory.empty(len(panel.values)), panel, leads=leads):
+    kinds = leads[: memory.n_kinds(leads)]
+    kind = np.arange(leads.size) % kinds.size
+    for walk in memory.walk(memory.empty(len(panel.values)), panel, leads=kinds):
         wanted = targets.after(walk.rows.start, walk.rows.stop, leads)
-        around = standard_targets(wanted, walk.anchors, walk.centre, walk.scale)
+        around = standard_targets(wanted, np.take(walk.anchors, kind, -1), walk.centre, walk.scale)
         times = panel.times[walk.rows]
         here, there = cuts.tried(times), cuts.reached(times + memory.horizon)
         pairs = here * (len(FOLDS) + 1) + there
@@ -181,7 +183,7 @@ class FoldMoments:
         in_units: errors of an origin count in the units of its series, not in the scale that it had then.
         """
         n_bases, n_ahead = memory.n_bases, memory.n_ahead
-        shape = memory.n_features, n_bases, leads.size, n_ahead
+        shape = memory.n_features, n_bases, leads.size, n_ahead, memory.n_kinds(leads)
         roots = np.sqrt(share.weights)[:, None, None]
         last = last_scale(memory, share.panel)[:, None] if in_units else None
         parts: dict[tuple[int, int], list[Moments]] = {}
@@ -196,7 +198,7 @@ class FoldMoments:
             ahead = part.ahead * root[..., None]
             for one, series in groups_of(part, group):
                 own = targets[:, series].reshape(n_bases, -1, leads.size)
-                known = ahead[:, series].reshape(*own.shape, n_ahead)
+                known = ahead[:, series].reshape(*own.shape[:2], *ahead.shape[-2:])
                 groups[one].add(features[series].reshape(-1, shape[0]), own, known)
         return cls(parts, Moments.empty(*shape), leads)
 

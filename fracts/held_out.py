@@ -42,7 +42,10 @@ def held_out_errors(memory: LinearMemory, panel: Panel, held_out: Array) -> list
         for one, series in groups_of(part, group):
             learned, n = held_out[one, part.fold - 1], part.features.shape[-1]
             error = part.targets[0, series] - part.features[series] @ learned[:n]
-            error -= (part.ahead[0, series] * learned[n:].T).sum(-1)
+            known, weights = part.ahead[0, series], learned[n:].T
+            for start in range(0, memory.horizon, known.shape[2]):
+                some = weights[start : start + known.shape[2]]
+                error[..., start : start + len(some)] -= (known[:, :, : len(some)] * some).sum(-1)
             found.append(Errors(part.series[series], error))
     return found
 

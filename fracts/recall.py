@@ -133,6 +133,13 @@ class LinearMemory:
         far = _FAR * scale * (1 + steps / np.maximum(state["sums"][..., 0], 1.0))
         return centre - far, centre + far
 
+    def n_kinds(self, leads: NDArray[np.int64]) -> int:
+        """After how many `leads`, ascending from 0, the anchors and all that is known ahead come back: after
+        a common season of the anchors, where the leads leave none out."""
+        unlike = self.covariates.n_known or self.smoothed or (np.diff(leads) != 1).any()
+        season = leads.size if unlike else math.lcm(*(anchor.season_length for _, anchor in self.seasonal))
+        return min(season, leads.size)
+
     @property
     def longest_season(self) -> int:
         """Steps until every anchor has seen a season."""

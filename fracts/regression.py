@@ -9,9 +9,10 @@ for after the features that all leads share, by the complement of Schur.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from fracts.bank import ModeBank
@@ -49,11 +50,29 @@ class Penalty(NamedTuple):
         return penalty
 
 
+class Products(NamedTuple):
+    """Sums, over some origins, of the products of what is known there for a lead."""
+
+    gram: Array  # (features, features)
+    tie: Array  # (anchors, features, ahead)
+    own: Array  # (anchors, ahead, ahead)
+
+    @classmethod
+    def of(cls, features: Array, ahead: Array) -> Self:
+        """features: (origins, features).  ahead: (anchors, origins, ahead)."""
+        return cls(features.T @ features, features.T @ ahead, ahead.swapaxes(1, 2) @ ahead)
+
+    def plus(self, other: Self) -> Self:
+        """Over the origins of both."""
+        return type(self)(self.gram + other.gram, self.tie + other.tie, self.own + other.own)
+
+
 @dataclass
 class Moments:
     """Sums over forecast origins: from these a ridge is solved, and the error of another on these is told.
 
-    `gram` counts the origins with any target; `missing[k]` is the part of those at which lead k has none.
+    What is known ahead of a lead may come back: lead k then knows what lead k - kinds does. `gram`, `tie` and
+    `own` count the origins with any target; `missing[k]` is the part of those at which lead k has none.
 
     Examples
     --------
@@ -64,20 +83,23 @@ class Moments:
     """
 
     gram: Array  # (features, features)
-    tie: Array  # (anchors, leads, features, ahead), of the features and what is known ahead
-    own: Array  # (anchors, leads, ahead, ahead)
+    tie: Array  # (anchors, kinds, features, ahead), of the features and what is known ahead
+    own: Array  # (anchors, kinds, ahead, ahead)
     cross: Array  # (anchors, features + ahead, leads)
     square: Array  # (anchors, leads)
     count: Array  # (leads,)
-    missing: dict[int, Array] = field(default_factory=dict)
+    missing: dict[int, Products] = field(default_factory=dict)
 
     @classmethod
-    def empty(cls, n_features: int, n_anchors: int, n_leads: int, n_ahead: int = 0) -> Self:
-        """No origins yet."""
+    def empty(
+        cls, n_features: int, n_anchors: int, n_leads: int, n_ahead: int = 0, n_kinds: int | None = None
+    ) -> Self:
+        """No origins yet.  n_kinds: leads after which what is known ahead comes back; None for never."""
+        n_kinds = n_kinds or n_leads
         return cls(
             np.zeros((n_features, n_features)),
-            np.zeros((n_anchors, n_leads, n_features, n_ahead)),
-            np.zeros((n_anchors, n_leads, n_ahead, n_ahead)),
+            np.zeros((n_anchors, n_kinds, n_features, n_ahead)),
+            np.zeros((n_anchors, n_kinds, n_ahead, n_ahead)),
             np.zeros((n_anchors, n_features + n_ahead, n_leads)),
             np.zeros((n_anchors, n_leads)),
             np.zeros(n_leads),
@@ -86,33 +108,39 @@ class Moments:
     def add(self, features: Array, targets: Array, ahead: Array | None = None) -> None:
         """Count the origins with features (origins, features) and targets (anchors, origins, leads).
 
-        ahead: (anchors, origins, leads, ahead), what is known ahead of each lead; None for nothing. NaN is no
+        ahead: (anchors, origins, kinds, ahead), what is known ahead of each lead; None for nothing. NaN is no
         target, alike for all anchors.
         """
         known = ~np.isnan(targets[0])
+        if ahead is None:
+            ahead = np.empty((*targets.shape[:2], *self.own.shape[1:3]))
         used = known.any(1)
-        features, targets, known = features[used], targets[:, used], known[used]
+        if not used.all():
+            features, targets, known, ahead = features[used], targets[:, used], known[used], ahead[:, used]
         self.gram += features.T @ features
         for lead in np.flatnonzero(~known.all(0)).tolist():
-            part = features[~known[:, lead]]
-            self.missing[lead] = self.missing.get(lead, 0.0) + part.T @ part
+            lacking = ~known[:, lead]
+            self._miss(lead, Products.of(features[lacking], ahead[:, lacking, self._kind(lead)]))
         filled = np.where(known, targets, 0.0)
         self.cross[:, : features.shape[1]] += features.T @ filled
-        if ahead is not None and ahead[:, used].size:
-            self._add_ahead(features, filled, np.where(known[..., None], ahead[:, used], 0.0))
-        self.square += (filled**2).sum(1)
+        if ahead.size:
+            self._add_ahead(features, filled, ahead)
+        self.square += np.einsum("aol,aol->al", filled, filled)
         self.count += known.sum(0)
 
     def _add_ahead(self, features: Array, targets: Array, ahead: Array) -> None:
-        n_anchors, n_origins, n_leads, n_ahead = ahead.shape
+        n_anchors, n_origins, n_kinds, n_ahead = ahead.shape
         flat = ahead.swapaxes(0, 1).reshape(n_origins, -1)
-        tied = (features.T @ flat).reshape(-1, n_anchors, n_leads, n_ahead)
+        tied = (features.T @ flat).reshape(-1, n_anchors, n_kinds, n_ahead)
         self.tie += np.moveaxis(tied, 0, 2)
-        by_lead = ahead.swapaxes(1, 2)  # (anchors, leads, origins, ahead)
-        across = by_lead.swapaxes(2, 3)
-        self.own += across @ by_lead
-        told = across @ targets.swapaxes(1, 2)[..., None]
-        self.cross[:, features.shape[1] :] += told[..., 0].swapaxes(1, 2)
+        by_kind = ahead.swapaxes(1, 2)  # (anchors, kinds, origins, ahead)
+        across = by_kind.swapaxes(2, 3)
+        self.own += across @ by_kind
+        beside = self.cross[:, features.shape[1] :]
+        for start in range(0, self.count.size, n_kinds):
+            some = targets[..., start : start + n_kinds].swapaxes(1, 2)[..., None]
+            told = across[:, : some.shape[1]] @ some
+            beside[..., start : start + n_kinds] += told[..., 0].swapaxes(1, 2)
 
     def plus(self, parts: Iterable[Self]) -> Self:
         """These origins and those of `parts`."""
@@ -132,8 +160,8 @@ class Moments:
             whole.cross += part.cross
             whole.square += part.square
             whole.count += part.count
-            for lead, gram in part.missing.items():
-                whole.missing[lead] = whole.missing.get(lead, 0.0) + gram
+            for lead, products in part.missing.items():
+                whole._miss(lead, products)
         return whole
 
     def solve(self, penalty: Array, means: Array | None = None, n_kept: int = 0) -> Array:
@@ -150,37 +178,54 @@ class Moments:
         out = np.empty((len(cross) + len(kept), *self.cross.shape[1:]))
         complete = [lead for lead in range(self.count.size) if lead not in self.missing]
         for leads in ([complete] if complete else []) + [[lead] for lead in self.missing]:
-            gram = self._gram_of(leads[0]) + np.diag(penalty[:n])
-            factor = cho_factor(gram, overwrite_a=True, check_finite=False)
+            gram, tie, own, kind = self._products(leads)
+            factor = cho_factor(gram + np.diag(penalty[:n]), overwrite_a=True, check_finite=False)
             plain = _solved(factor, cross[:, leads, :n, None])
             if n_ahead:
-                tie = self.tie[:, leads]
                 tied, across = _solved(factor, tie), tie.swapaxes(2, 3)
-                own = self.own[:, leads] + np.diag(penalty[n:]) - across @ tied
-                ahead = np.linalg.solve(own, cross[:, leads, n:, None] - across @ plain)
+                own = (own + np.diag(penalty[n:]) - across @ tied)[:, kind]
+                ahead = np.linalg.solve(own, cross[:, leads, n:, None] - across[:, kind] @ plain)
                 ahead = np.concatenate([ahead, kept[:, leads]])
                 out[:, n:, leads] = ahead[..., 0].swapaxes(1, 2)
-                plain = np.concatenate([plain, plain[:n_kept]]) - tied @ ahead
+                plain = np.concatenate([plain, plain[:n_kept]]) - tied[:, kind] @ ahead
             out[:, :n, leads] = plain[..., 0].swapaxes(1, 2)
         return out
 
     def squared_error(self, coefficients: Array) -> Array:
         """Summed squared error of forecasting these origins with `coefficients`: (anchors, leads)."""
         n = len(self.gram)
-        own, beside = coefficients[:, :n], coefficients[:, n:].swapaxes(1, 2)  # (anchors, leads, ahead)
-        of_grams = self.gram @ own
-        for lead, gram in self.missing.items():
-            of_grams[..., lead] -= own[..., lead] @ gram
-        fitted = (own * of_grams).sum(1)
+        mine, beside = coefficients[:, :n], coefficients[:, n:].swapaxes(1, 2)  # (anchors, leads, ahead)
+        of_grams = self.gram @ mine
+        for lead, products in self.missing.items():
+            of_grams[..., lead] -= mine[..., lead] @ products.gram
+        fitted = (mine * of_grams).sum(1)
         if beside.shape[-1]:
-            tied = own.swapaxes(1, 2)[..., None, :] @ self.tie  # (anchors, leads, 1, ahead)
-            fitted += ((2 * tied + beside[..., None, :] @ self.own) @ beside[..., None])[..., 0, 0]
+            kind = self._kind(np.arange(self.count.size))
+            tie, own = self.tie[:, kind], self.own[:, kind]
+            for lead, products in self.missing.items():
+                tie[:, lead] -= products.tie
+                own[:, lead] -= products.own
+            tied = mine.swapaxes(1, 2)[..., None, :] @ tie  # (anchors, leads, 1, ahead)
+            fitted += ((2 * tied + beside[..., None, :] @ own) @ beside[..., None])[..., 0, 0]
         error: Array = self.square - 2 * (coefficients * self.cross).sum(1) + fitted
         return error
 
-    def _gram_of(self, lead: int) -> Array:
-        """Moments of the features over the origins at which `lead` has a target."""
-        return self.gram - self.missing[lead] if lead in self.missing else self.gram
+    def _kind(self, lead: Any) -> Any:
+        return lead % self.own.shape[1]
+
+    def _miss(self, lead: int, products: Products) -> None:
+        known = self.missing.get(lead)
+        self.missing[lead] = products if known is None else known.plus(products)
+
+    def _products(self, leads: list[int]) -> tuple[Array, Array, Array, NDArray[np.int64]]:
+        """`gram`, `tie` and `own` over the origins at which `leads` have a target, and the kind of each lead
+        in the latter two. They are one lead, or miss none."""
+        kinds, kind = np.unique(self._kind(np.array(leads)), return_inverse=True)
+        gram, tie, own = self.gram, self.tie[:, kinds], self.own[:, kinds]
+        if leads[0] in self.missing:
+            missing = self.missing[leads[0]]
+            gram, tie, own = gram - missing.gram, tie - missing.tie[:, None], own - missing.own[:, None]
+        return gram, tie, own, kind
 
 
 def _solved(factor: tuple[Array, bool], right: Array) -> Array:

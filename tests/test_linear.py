@@ -282,6 +282,22 @@ def test_the_spectrum_has_the_modulus_of_each_turning_mode_and_the_anchor_first(
     np.testing.assert_allclose(weights, [1 - pulls[1, :, 1].sum(), *pulls[1, :, 1]])
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_leads_a_common_season_apart_know_the_same_ahead(missing):
+    p, leads = panel(seed=6, missing=missing, n_series=2), np.arange(40)
+    blended = linear_memory(p, 40, 8, (1.0, 1e4), (12, 4)).blending()
+    assert blended.n_kinds(leads) == blended.n_kinds(leads[5:]) == 12
+    assert blended.n_kinds(leads[::2]) == 20 and blended.n_kinds(leads[:7]) == 7
+    for walk in blended.walk(blended.empty(2), p):
+        np.testing.assert_array_equal(walk.ahead[..., 12:24, :], walk.ahead[..., :12, :])
+        np.testing.assert_array_equal(walk.ahead[..., 36:, :], walk.ahead[..., :4, :])
+    whole = FoldMoments.of(blended, alike(p), leads, 1, pooled=True).whole(0)
+    penalty = blended.penalty(PENALTIES[3])
+    for lead in (0, 11, 12, 39):
+        alone = FoldMoments.of(blended, alike(p), leads[[lead]], 1, pooled=True).whole(0)
+        np.testing.assert_allclose(whole.solve(penalty)[..., lead], alone.solve(penalty)[..., 0], atol=1e-9)
+
+
 def test_leads_solved_in_batches_are_those_solved_at_once(monkeypatch):
     p = panel(seed=5)
     whole = fit_linear(p, memory(p), ("a", "b"), pooled=True)

@@ -105,3 +105,18 @@ def test_coefficients_around_a_prior_mean_are_it_and_what_the_rest_asks_for(seed
         left = target - features @ first - ahead[0, :, lead] @ beside
         kept = first + direct(features, left, penalty[:4])
         np.testing.assert_allclose(solved[2, :, lead], np.append(kept, beside), atol=1e-9)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.1, 0.9]))
+@settings(max_examples=15)
+def test_leads_that_know_the_same_share_its_moments(seed, missing):
+    features, targets, penalty = origins(seed, missing)
+    rng = np.random.default_rng(seed)
+    ahead, penalty = rng.normal(size=(2, 60, 2, 3)), np.append(penalty, rng.uniform(0.1, 10, 3))
+    sharing, apart = Moments.empty(4, 2, 5, 3, n_kinds=2), Moments.empty(4, 2, 5, 3)
+    for part in np.split(np.arange(60), [13, 40]):
+        sharing.add(features[part], targets[:, part], ahead[:, part])
+        apart.add(features[part], targets[:, part], ahead[:, part][:, :, [0, 1, 0, 1, 0]])
+    solved = sharing.solve(penalty)
+    np.testing.assert_allclose(solved, apart.solve(penalty), atol=1e-9)
+    np.testing.assert_allclose(sharing.squared_error(solved), apart.squared_error(solved), rtol=1e-8)

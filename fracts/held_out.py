@@ -45,7 +45,8 @@ def held_out_errors(memory: LinearMemory, panel: Panel, held_out: Array) -> list
             known, weights = part.ahead[0, series], learned[n:].T
             for start in range(0, memory.horizon, known.shape[2]):
                 some = weights[start : start + known.shape[2]]
-                error[..., start : start + len(some)] -= (known[:, :, : len(some)] * some).sum(-1)
+                said = np.einsum("sokx,kx->sok", known[:, :, : len(some)], some)
+                error[..., start : start + len(some)] -= said
             found.append(Errors(part.series[series], error))
     return found
 
@@ -58,20 +59,16 @@ def noise_in(errors: Sequence[Errors], n_series: int) -> Array:
     noise = np.ones(n_series)
     if not errors:
         return noise
-    sizes = [Errors(series, np.abs(error)) for series, error in errors]
-    horizon = sizes[0].sizes.shape[-1]
+    horizon = errors[0].sizes.shape[-1]
+    sums, counts = np.zeros((n_series, horizon)), np.zeros((n_series, horizon))
+    for series, sizes in errors:
+        sums[series] += np.nansum(np.abs(sizes), axis=1)
+        counts[series] += np.sum(~np.isnan(sizes), axis=1)
+    prior = _USUAL_ORIGINS * horizon
     for _ in range(_ROUNDS):
-        total, count = np.zeros(horizon), np.zeros(horizon)
-        for series, size in sizes:
-            total += np.nansum(size / noise[series, None, None], axis=(0, 1))
-            count += np.sum(~np.isnan(size), axis=(0, 1))
-        usual = np.where(total > 0, total, np.inf) / np.maximum(count, 1)
-        seen, beside = np.zeros(n_series), np.zeros(n_series)
-        for series, size in sizes:
-            beside[series] += np.nansum(size / usual, axis=(1, 2))
-            seen[series] += np.sum(~np.isnan(size), axis=(1, 2))
-        prior = _USUAL_ORIGINS * horizon
-        noise = (prior + beside) / (prior + seen)
+        total = (sums / noise[:, None]).sum(0)
+        usual = np.where(total > 0, total, np.inf) / np.maximum(counts.sum(0), 1)
+        noise = (prior + (sums / usual).sum(1)) / (prior + counts.sum(1))
     return noise
 
 
@@ -89,8 +86,11 @@ def shared_quantiles(errors: Sequence[Errors], noise: Array, horizon: int) -> Ar
 
     The median is 0: what all are off by is no share of their scales, which a trend widens.
     """
-    told = [(sizes / noise[series, None, None]).reshape(-1, horizon) for series, sizes in errors]
-    return _quantiles(np.concatenate([np.empty((0, horizon)), *told]), _around_the_median)[None]
+    told = [np.empty((0, horizon)), *[sizes.reshape(-1, horizon) for _, sizes in errors]]
+    beside = [np.empty(0), *[noise[series].repeat(sizes.shape[1]) for series, sizes in errors]]
+    whole = np.concatenate(told)
+    whole /= np.concatenate(beside)[:, None]
+    return _quantiles(whole, _around_the_median)[None]
 
 
 def _quantiles(errors: Array, settled: Callable[[Array, Array, float], Array]) -> Array:
@@ -101,7 +101,7 @@ def _quantiles(errors: Array, settled: Callable[[Array, Array, float], Array]) -
     """
     quantiles, last = [], ndtri(QUANTILES)
     for lead, sizes in enumerate(errors.T):
-        seen = sizes[~np.isnan(sizes)]
+        seen = np.sort(sizes[~np.isnan(sizes)])  # many levels are found sooner in what is sorted
         if seen.size >= MIN_HELD_OUT:
             told = np.quantile(seen, QUANTILES, method="median_unbiased")
             last = settled(told, seen, seen.size / (1 + lead))

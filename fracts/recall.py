@@ -199,7 +199,7 @@ class LinearMemory:
         if panel.times.size == 1:
             return self._step(state, panel)
         blocks = []
-        for rows in self._blocks(panel, self.horizon):
+        for rows in self._blocks(panel, 0):
             part = panel.part(rows.start, rows.stop)
             slots = {k: a.advance(state[k], part.values, part.times) for k, a in self.slotted}
             steps = self._steps(state, part)

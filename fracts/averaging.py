@@ -26,6 +26,7 @@ from fracts.regression import Moments, Penalty
 from fracts.scaling import Array
 
 _CREDIT = 0.1  # of the log likelihood that is taken for granted
+_DIGITS = 10  # of a weight that tell which penalties are the loudest
 _ENOUGH = 200.0  # new forecasts of a lead, with which it listens to no other
 
 
@@ -91,7 +92,8 @@ def mixed(
     said = _CREDIT / 2 * errors @ evidence(counts[leads], leads)
     weights = np.exp(said.min((0, 1)) - said)
     weights /= weights.sum((0, 1))
-    loudest = np.argsort(-weights.sum((1, 2)), kind="stable")[:most]
+    # Rounding must not order penalties that nothing tells apart.
+    loudest = np.argsort(-weights.sum((1, 2)).round(_DIGITS), kind="stable")[:most]
     # Where none of these has anything to say they all say what they can.
     kept = np.maximum(weights[loudest], np.finfo(float).tiny)
     at, horizon = np.log1p(leads), np.log1p(np.arange(memory.horizon))

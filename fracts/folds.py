@@ -125,8 +125,11 @@ def _origins_of(
         for pair in np.unique(pairs):
             fold, last_fold = divmod(int(pair), len(FOLDS) + 1)
             mine = pairs == pair
-            at = mine.any(0)
-            sorted_out = np.where(mine[:, at, None], around[:, :, at], np.nan)
+            rows = np.flatnonzero(mine.any(0))
+            at = slice(int(rows[0]), int(rows[-1]) + 1)  # a copy of the rows would cost as much as their sums
+            sorted_out = around[:, :, at]
+            if not mine[:, at].all():
+                sorted_out = np.where(mine[:, at, None], sorted_out, np.nan)
             seen = walk.features[:, at], sorted_out, walk.ahead[:, :, at], walk.scale[:, at]
             yield Origins(series, fold, last_fold, *seen)
 

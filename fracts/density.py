@@ -74,6 +74,8 @@ class Density:
 
     def evened(self, modes: Complex, share: Array) -> Complex:
         """`modes` (..., 2, modes) over the `share` (..., timescales) that was seen of them."""
+        if self.full(share):
+            return modes
         even: Complex = modes * self.gain(share)[..., None, :]
         return even
 

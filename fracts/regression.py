@@ -174,13 +174,16 @@ class Moments:
         n, n_ahead = len(self.gram), self.own.shape[-1]
         fixed = np.zeros((1, *self.cross.shape[1:])) if means is None else means
         cross = (self.cross + penalty[:, None] * fixed).swapaxes(1, 2)  # (answers, leads, features + ahead)
+        # Means that say nothing of the features leave one and the same of these to solve for.
+        n_unlike = len(cross) if fixed[:, :n].any() else len(self.cross)
         kept = fixed[:n_kept, n:].swapaxes(1, 2)[..., None]
         out = np.empty((len(cross) + len(kept), *self.cross.shape[1:]))
         complete = [lead for lead in range(self.count.size) if lead not in self.missing]
         for leads in ([complete] if complete else []) + [[lead] for lead in self.missing]:
             gram, tie, own, kind = self._products(leads)
             factor = cho_factor(gram + np.diag(penalty[:n]), overwrite_a=True, check_finite=False)
-            plain = _solved(factor, cross[:, leads, :n, None])
+            plain = _solved(factor, cross[:n_unlike, leads, :n, None])
+            plain = np.broadcast_to(plain, (len(cross), *plain.shape[1:]))
             if n_ahead:
                 tied, across = _solved(factor, tie), tie.swapaxes(2, 3)
                 own = (own + np.diag(penalty[n:]) - across @ tied)[:, kind]

@@ -191,4 +191,5 @@ def _last_seen(start: Array, values: Array) -> Array:
 
 
 def _filled(said: Array, last: Array) -> Array:
-    return np.where(np.isnan(said), last, said)
+    unseen = np.isnan(said)
+    return np.where(unseen, last, said) if unseen.any() else said

@@ -105,7 +105,7 @@ def mixed(
 def _mean(means: Array, weights: Array) -> Array:
     """Mean (size, leads) of `means` (means, size, leads) by `weights` (means, leads); 0 where all are 0."""
     total = np.maximum(weights.sum(0), np.finfo(float).tiny)
-    return np.asarray((weights[:, None] * means).sum(0) / total)
+    return np.asarray(np.einsum("ml,msl->sl", weights, means) / total)
 
 
 def evidence(counts: NDArray[np.int64], leads: NDArray[np.int64]) -> Array:

@@ -337,8 +337,11 @@ class LinearMemory:
         features = self.bank.features(modes, centre - self.scaler.origin(sums), scale)
         anchors = np.zeros((len(self.anchors), *centre.shape, n_leads))
         for i, name in enumerate(f"slots_{i}" for i in range(len(self.anchors))):
-            if name in said:  # before any value a slot says the centre
-                anchors[i] = np.nan_to_num((said[name] - centre[..., None]) / scale[..., None])
+            if name in said:
+                np.subtract(said[name], centre[..., None], out=anchors[i])
+                anchors[i] /= scale[..., None]
+        if not np.isfinite(anchors).all():  # before any value a slot says the centre
+            anchors = np.nan_to_num(anchors)
         return features, anchors, centre, scale
 
 

@@ -196,19 +196,19 @@ class Moments:
 
     def squared_error(self, coefficients: Array) -> Array:
         """Summed squared error of forecasting these origins with `coefficients`: (anchors, leads)."""
-        n = len(self.gram)
-        mine, beside = coefficients[:, :n], coefficients[:, n:].swapaxes(1, 2)  # (anchors, leads, ahead)
-        of_grams = self.gram @ mine
+        n, rows = len(self.gram), coefficients.swapaxes(1, 2)  # (anchors, leads, features + ahead)
+        mine, beside = np.ascontiguousarray(rows[..., :n]), rows[..., n:]
+        of_grams = (mine.reshape(-1, n) @ self.gram).reshape(mine.shape)
         for lead, products in self.missing.items():
-            of_grams[..., lead] -= mine[..., lead] @ products.gram
-        fitted = (mine * of_grams).sum(1)
+            of_grams[:, lead] -= mine[:, lead] @ products.gram
+        fitted = (mine * of_grams).sum(-1)
         if beside.shape[-1]:
             kind = self._kind(np.arange(self.count.size))
             tie, own = self.tie[:, kind], self.own[:, kind]
             for lead, products in self.missing.items():
                 tie[:, lead] -= products.tie
                 own[:, lead] -= products.own
-            tied = mine.swapaxes(1, 2)[..., None, :] @ tie  # (anchors, leads, 1, ahead)
+            tied = mine[..., None, :] @ tie  # (anchors, leads, 1, ahead)
             fitted += ((2 * tied + beside[..., None, :] @ own) @ beside[..., None])[..., 0, 0]
         error: Array = self.square - 2 * (coefficients * self.cross).sum(1) + fitted
         return error

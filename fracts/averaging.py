@@ -10,16 +10,20 @@ new, and of what these say a tenth is taken for granted, since other stretches o
 (Holmes and Walker, 2017, Biometrika 104(2); Bates and Granger, 1969, Operational Research Quarterly 20(4)).
 A lead of which few are new believes the leads before it as well, the nearer the more: what forecasts badly
 one step ahead seldom does better a hundred ahead.
+
+Series with coefficients of their own have an average of their own each. To it its own errors speak as loudly
+as those of the usual series; the more series there are, the less is taken for granted.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
-from fracts.evidence import log_errors
+from fracts.evidence import log_errors, log_errors_of_each
 from fracts.folds import Share
 from fracts.recall import LinearMemory
 from fracts.regression import Moments, Penalty
@@ -28,6 +32,30 @@ from fracts.scaling import Array
 _CREDIT = 0.1  # of the log likelihood that is taken for granted
 _DIGITS = 10  # of a weight that tell which penalties are the loudest
 _ENOUGH = 200.0  # new forecasts of a lead, with which it listens to no other
+_MOST_HEARD = 8  # penalties that each of many series has a say on
+
+
+class Verdict(NamedTuple):
+    """What held-out time has against candidates, in nats, up to a constant at each lead."""
+
+    penalties: Sequence[Penalty]
+    against: Array  # (penalties, answers, leads)
+    leads: NDArray[np.int64]  # from 0, between which weights go over into each other
+
+    def of_the_loudest(self, most: int) -> Self:
+        """Of `most` penalties alone, the loudest."""
+        # Rounding must not order penalties that nothing tells apart.
+        loud = softmax(-self.against, axis=(0, 1)).sum((1, 2)).round(_DIGITS)
+        loudest = np.argsort(-loud, kind="stable")[:most]
+        penalties = [self.penalties[i] for i in loudest.tolist()]
+        return self._replace(penalties=penalties, against=self.against[loudest])
+
+    def weights(self, horizon: int) -> Array:
+        """Shares (penalties, answers, horizon) of the candidates in an average."""
+        shares = softmax(-self.against, axis=(0, 1))
+        at, leads = np.log1p(self.leads), np.log1p(np.arange(horizon))
+        rows = [np.interp(leads, at, row) for row in shares.reshape(-1, at.size)]
+        return np.reshape(rows, (*shares.shape[:2], -1))
 
 
 @dataclass(frozen=True)
@@ -39,11 +67,13 @@ class Mixture:
     memory : of all candidates, with blended anchors where there are several.
     penalties : each with the coefficients that `Moments.solve` tells for the anchors of the memory.
     weights : (penalties, answers, horizon), not negative and of sum 1 at every lead.
+    verdict : that the weights were made of, where series add to it what they say each.
     """
 
     memory: LinearMemory
     penalties: Sequence[Penalty]
     weights: Array
+    verdict: Verdict | None = None
 
     @classmethod
     def of_one(cls, memory: LinearMemory, penalty: Penalty) -> Self:
@@ -79,27 +109,43 @@ def mixed(
     share: Share,
     leads: NDArray[np.int64],
     counts: NDArray[np.int64],
-    pooled: bool,
+    n_groups: int,
     penalties: Sequence[Penalty],
     most: int,
 ) -> Mixture:
     """The average of `penalties`, `most` of them, and of all anchors by their errors on held-out time.
 
-    leads: at which they are tried; between these weights go over into each other.  counts: (horizon,),
-    held-out targets of every lead.
+    share: of the series, or a sample of them.  leads: at which they are tried.  counts: (horizon,), held-out
+    targets of every lead.  n_groups: that have coefficients of their own, each a series where it is not one.
     """
-    errors = log_errors(memory, share, leads, pooled, penalties)
-    said = _CREDIT / 2 * errors @ evidence(counts[leads], leads)
-    weights = np.exp(said.min((0, 1)) - said)
-    weights /= weights.sum((0, 1))
-    # Rounding must not order penalties that nothing tells apart.
-    loudest = np.argsort(-weights.sum((1, 2)).round(_DIGITS), kind="stable")[:most]
-    # Where none of these has anything to say they all say what they can.
-    kept = np.maximum(weights[loudest], np.finfo(float).tiny)
-    at, horizon = np.log1p(leads), np.log1p(np.arange(memory.horizon))
-    rows = (kept / kept.sum((0, 1))).reshape(-1, leads.size)
-    by_lead = np.reshape([np.interp(horizon, at, row) for row in rows], (*kept.shape[:2], -1))
-    return Mixture(memory, [penalties[i] for i in loudest.tolist()], by_lead)
+    errors = log_errors(memory, share, leads, n_groups == 1, penalties)
+    against = _credit(n_groups) / 2 * errors @ evidence(counts[leads] / n_groups, leads)
+    verdict = Verdict(penalties, against, leads)
+    return _average(memory, verdict.of_the_loudest(most), None if n_groups == 1 else verdict)
+
+
+def mixed_of_each(mixture: Mixture, share: Share, n_groups: int, most: int) -> list[Mixture]:
+    """The average of each series of `share`, of `most` penalties: by its own errors and those behind the
+    `mixture` of all `n_groups`."""
+    if mixture.verdict is None:
+        return [mixture] * len(share.weights)
+    memory, verdict = mixture.memory, mixture.verdict.of_the_loudest(_MOST_HEARD)
+    errors, counts = log_errors_of_each(memory, share, verdict.leads, verdict.penalties)
+    averages = []
+    for error, count in zip(errors, counts, strict=True):
+        own = _credit(n_groups) / 2 * error @ evidence(count, verdict.leads)
+        both = verdict._replace(against=verdict.against + own)
+        averages.append(_average(memory, both.of_the_loudest(most)))
+    return averages
+
+
+def _average(memory: LinearMemory, verdict: Verdict, behind: Verdict | None = None) -> Mixture:
+    return Mixture(memory, verdict.penalties, verdict.weights(memory.horizon), behind)
+
+
+def _credit(n_groups: int) -> float:
+    """Of the log likelihood of each of `n_groups` series, what is taken for granted."""
+    return min(n_groups * _CREDIT, 1.0)
 
 
 def _mean(means: Array, weights: Array) -> Array:
@@ -108,14 +154,14 @@ def _mean(means: Array, weights: Array) -> Array:
     return np.asarray(np.einsum("ml,msl->sl", weights, means) / total)
 
 
-def evidence(counts: NDArray[np.int64], leads: NDArray[np.int64]) -> Array:
+def evidence(counts: Array, leads: NDArray[np.int64]) -> Array:
     """How many new forecasts of each lead (rows) speak for each lead (columns): (leads, leads).
 
     counts: (leads,), held-out forecasts of `leads`, from 0 and ascending; those that overlap say one thing.
 
     Examples
     --------
-    >>> evidence(np.array([300, 144]), np.array([0, 7])).round(1)
+    >>> evidence(np.array([300.0, 144.0]), np.array([0, 7])).round(1)
     array([[300. ,   4.7],
            [  0. ,  18. ]])
     """

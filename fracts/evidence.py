@@ -54,6 +54,16 @@ def log_errors(
     return trimmed(_around_the_usual(said), counts)
 
 
+def log_errors_of_each(
+    memory: LinearMemory, share: Share, leads: NDArray[np.int64], penalties: Sequence[Penalty]
+) -> tuple[Array, Array]:
+    """`log_errors` that each series of `share` has with coefficients of its own (series, penalties, answers,
+    leads), and the held-out targets (series, leads) behind them."""
+    n_series = len(share.weights)
+    moments = FoldMoments.of(memory, share, leads, n_series, pooled=False)
+    return _said(memory, moments, n_series, False, penalties)
+
+
 def choose(
     memory: LinearMemory,
     share: Share,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from fracts.averaging import Mixture, mixed
+from fracts.averaging import Mixture, mixed, mixed_of_each
 from fracts.checks import FitWarning
 from fracts.cuts import FOLDS
 from fracts.evidence import (
@@ -33,7 +33,8 @@ from fracts.shares import are_apart, noise_of, noise_weights, sample_of, shares_
 UNTRIED = 0, Penalty(0.5, 0.0, 10.0)  # anchor and penalty where no held-out forecast tells
 _ROWS_A_FEATURE = 4  # observations of every series for each coefficient, to try its own
 _MOST_NUMBERS = 2**26  # in coefficients of their own
-_MOST_PENALTIES, _SOLVED = 8, 2**13  # in an average; in those of all series and leads
+_FEW_PENALTIES, _MOST_PENALTIES = 4, 8  # in an average: of many series and leads, and of few
+_SOLVED = 2**13  # penalties in the averages of all series and leads, where more than few
 _LEADS_AT_ONCE = 32  # solved where each has a matrix of its own: of holes, of covariates
 _TIED_NUMBERS = 2**21  # of leads that share a matrix and are solved at once
 
@@ -80,7 +81,7 @@ def fit_linear(
     of_noise: whether series that share coefficients have intervals by the noise of each.
     Warns (FitWarning) where the history is too short for a single held-out forecast.
     """
-    values = (~np.isnan(panel.values)).sum(1)
+    values, n_all = (~np.isnan(panel.values)).sum(1), 1 if pooled else len(panel.values)
     counts, holes = held_out_counts(memory, panel, pooled=pooled)
     if not counts.any() and _moves(panel):
         warnings.warn(
@@ -98,8 +99,7 @@ def fit_linear(
         if tried.size:
             looked_at = whole if pooled else sample_of(whole, memory)
             penalties = _of_strength(PENALTIES, strength)
-            n_groups = 1 if pooled else len(panel.values)
-            mixture = _mixture(memory, looked_at, tried, counts, n_groups, penalties, averaged)
+            mixture = _mixture(memory, looked_at, tried, counts, n_all, penalties, averaged)
         else:
             anchor, (penalty,) = UNTRIED[0], _of_strength([UNTRIED[1]], strength)
             mixture = Mixture.of_one(memory.leaning_on(anchor), penalty)
@@ -108,7 +108,11 @@ def fit_linear(
         at_once = _leads_at_once(mixture.memory, n_groups, holes)
         batches = np.array_split(leads, -(-leads.size // at_once))
         untried = not tried.size
-        solved = [_solve(mixture, share, batches, pooled, of_noise, untried) for share in shares]
+        most = _most_penalties(n_all, memory.horizon)
+        solved = []
+        for share in shares:
+            mixtures = [mixture] if pooled else mixed_of_each(mixture, share, n_all, most)
+            solved.append(_solve(mixtures, share, batches, pooled, of_noise, untried))
         coefficients, held_out, errors, noise = (np.concatenate(parts) for parts in zip(*solved, strict=True))
     seen = values.sum(keepdims=True) if pooled else values
     learned = mixture.memory, coefficients, held_out, errors, mixture.best
@@ -135,8 +139,13 @@ def _mixture(
         penalties = [p._replace(covariates=best.covariates) for p in penalties]
     if not memory.bank.frequencies.size:
         penalties = list(dict.fromkeys(p._replace(seasonal_decay=0.0) for p in penalties))
-    most = int(np.clip(_SOLVED // (n_groups * memory.horizon), 2, _MOST_PENALTIES))
-    return mixed(memory.blending(), share, leads, counts, pooled, penalties, most)
+    most = _most_penalties(n_groups, memory.horizon)
+    return mixed(memory.blending(), share, leads, counts, n_groups, penalties, most)
+
+
+def _most_penalties(n_groups: int, horizon: int) -> int:
+    """In an average of each of `n_groups`."""
+    return int(np.clip(_SOLVED // (n_groups * horizon), _FEW_PENALTIES, _MOST_PENALTIES))
 
 
 def _leads_at_once(memory: LinearMemory, n_groups: int, holes: bool) -> int:
@@ -159,7 +168,7 @@ def _moves(panel: Panel) -> bool:
 
 
 def _solve(
-    mixture: Mixture,
+    mixtures: Sequence[Mixture],
     share: Share,
     batches: Sequence[NDArray[np.int64]],
     pooled: bool,
@@ -173,15 +182,15 @@ def _solve(
     in the units of the series.
     """
     n_groups = 1 if pooled else len(share.weights)
-    folds, groups = range(1, len(FOLDS) + 1), range(n_groups)
+    folds, groups, memory = range(1, len(FOLDS) + 1), list(enumerate(mixtures)), mixtures[0].memory
     final, tried = [], []
     for leads in batches:
-        moments = FoldMoments.of(mixture.memory, share, leads, n_groups, pooled=pooled, in_units=untried)
-        final.append([mixture.solve(moments.whole(g), leads) for g in groups])
-        tried.append([[mixture.solve(moments.before(f, g), leads) for f in folds] for g in groups])
+        moments = FoldMoments.of(memory, share, leads, n_groups, pooled=pooled, in_units=untried)
+        final.append([mixture.solve(moments.whole(g), leads) for g, mixture in groups])
+        tried.append([[mixture.solve(moments.before(f, g), leads) for f in folds] for g, mixture in groups])
     held_out = np.concatenate(tried, axis=-1)
-    errors = held_out_errors(mixture.memory, share.panel, held_out)
-    n_series, horizon = len(share.weights), mixture.memory.horizon
+    errors = held_out_errors(memory, share.panel, held_out)
+    n_series, horizon = len(share.weights), memory.horizon
     if not pooled or n_series == 1:
         quantiles = own_quantiles(errors, n_series, n_groups, horizon)
         return np.concatenate(final, axis=-1), held_out, quantiles, np.ones(n_series)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fracts.averaging import Mixture, evidence, mixed
+from fracts.averaging import Mixture, evidence, mixed, mixed_of_each
 from fracts.evidence import PENALTIES
 from fracts.folds import FoldMoments, Share, held_out_counts
 from fracts.linear_fit import fit_linear
@@ -27,7 +27,7 @@ def averaged(panel, penalties=PENALTIES, most=8):
     memory = linear_memory(panel, H, 8, (1.0, 512.0), (7,))
     counts, _ = held_out_counts(memory, panel, pooled=True)
     share = Share(panel, np.ones(1))
-    return mixed(memory.blending(), share, np.array([0, 2, 6]), counts, True, penalties, most)
+    return mixed(memory.blending(), share, np.array([0, 2, 6]), counts, 1, penalties, most)
 
 
 def test_weights_are_shares_at_every_lead():
@@ -71,6 +71,38 @@ def test_coefficients_are_the_mean_of_those_of_the_candidates():
             found = Mixture(mixture.memory, [penalty], one).solve(moments, leads)
             expected += mixture.weights[i, answer] * found
     np.testing.assert_allclose(mixture.solve(moments, leads), expected, atol=1e-9)
+
+
+def walks_and_noise(n=3, rows=600):
+    """A panel of `n` walks and as many series of noise around a mean."""
+    noise = np.random.default_rng(1).normal(size=(2 * n, rows))
+    return Panel(np.concatenate([noise[:n].cumsum(1), noise[n:]]), np.arange(float(rows)))
+
+
+def test_each_series_is_averaged_by_what_it_says_itself():
+    panel, n = walks_and_noise(), 3
+    memory, leads = linear_memory(panel, H, 8, (1.0, 512.0), ()).blending(), np.array([0, 2, 6])
+    share, (counts, _) = Share(panel, np.ones(2 * n)), held_out_counts(memory, panel, pooled=False)
+    stiff = [penalty._replace(blend=1e6) for penalty in PENALTIES if penalty.strength == 1e4]
+    whole = mixed(memory, share, leads, counts, 2 * n, stiff, 4)
+    by_series = np.array([each.weights.sum(0)[:, 0] for each in mixed_of_each(whole, share, 2 * n, 4)])
+    of_the_mean = [0, by_series.shape[1] - memory.n_alone]  # answers that go back to the mean at once
+    at_once = by_series[:, of_the_mean].sum(1)
+    usual = whole.weights.sum(0)[of_the_mean, 0].sum()
+    assert at_once[:n].max() < usual < at_once[n:].min()
+
+
+def test_the_more_series_the_more_each_is_believed_up_to_its_whole_likelihood():
+    def spread(n):
+        one = walk_with_a_week()
+        panel = Panel(np.repeat(one.values, n, axis=0), one.times)
+        memory = linear_memory(panel, H, 8, (1.0, 512.0), (7,)).blending()
+        counts, _ = held_out_counts(memory, panel, pooled=False)
+        share = Share(panel, np.ones(n))
+        return np.ptp(mixed(memory, share, np.array([0, 2, 6]), counts, n, PENALTIES, 8).verdict.against)
+
+    two, ten, twelve = spread(2), spread(10), spread(12)
+    assert ten == pytest.approx(5 * two) and twelve == pytest.approx(ten)
 
 
 def test_an_answer_leans_on_one_anchor_alone():

@@ -122,6 +122,7 @@ def test_more_than_2_to_the_31_numbers(off):
 # The compiler itself does what torch warns of.
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:TensorFloat32 tensor cores:UserWarning")
 @pytest.mark.parametrize("rounded", [False, True])
 def test_a_compiled_layer_is_one_graph_of_the_same_numbers(rounded, off):
     layer = FracMixer(128, 4, 1, 16, (1.0, 4096.0), torch.Generator().manual_seed(0)).cuda()

@@ -9,7 +9,8 @@ A weight is the likelihood of the held-out errors, tempered: of the forecasts of
 new, and of what these say a tenth is taken for granted, since other stretches of time may say otherwise
 (Holmes and Walker, 2017, Biometrika 104(2); Bates and Granger, 1969, Operational Research Quarterly 20(4)).
 A lead of which few are new believes the leads before it as well, the nearer the more: what forecasts badly
-one step ahead seldom does better a hundred ahead.
+one step ahead seldom does better a hundred ahead. And the forecasts that it lacks say what theory has them
+say: that coefficients learned from few targets cost error, the more the freer they are.
 
 Series with coefficients of their own have an average of their own each. To it its own errors speak as loudly
 as those of the usual series; the more series there are, the less is taken for granted.
@@ -23,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from fracts.evidence import log_errors, log_errors_of_each
+from fracts.evidence import costs_of_learning, log_errors, log_errors_of_each, moments_to_try
 from fracts.folds import Share
 from fracts.recall import LinearMemory
 from fracts.regression import Moments, Penalty
@@ -118,10 +119,14 @@ def mixed(
     share: of the series, or a sample of them.  leads: at which they are tried.  counts: (horizon,), held-out
     targets of every lead.  n_groups: that have coefficients of their own, each a series where it is not one.
     """
-    errors = log_errors(memory, share, leads, n_groups == 1, penalties)
-    against = _credit(n_groups) / 2 * errors @ evidence(counts[leads] / n_groups, leads)
+    tried, pooled = counts[leads] / n_groups, n_groups == 1
+    moments = moments_to_try(memory, share, leads, pooled=pooled)
+    errors = log_errors(memory, moments, pooled, penalties)
+    costs = costs_of_learning(memory, moments, pooled, penalties)
+    against = _credit(n_groups) / 2 * errors @ evidence(tried, leads)
+    against += _CREDIT / 2 * costs * _lacking(tried, leads)
     verdict = Verdict(penalties, against, leads)
-    return _average(memory, verdict.of_the_loudest(most), None if n_groups == 1 else verdict)
+    return _average(memory, verdict.of_the_loudest(most), None if pooled else verdict)
 
 
 def mixed_of_each(mixture: Mixture, share: Share, n_groups: int, most: int) -> list[Mixture]:
@@ -169,5 +174,10 @@ def evidence(counts: Array, leads: NDArray[np.int64]) -> Array:
     new = counts / steps
     nearness = np.triu((steps[:, None] / steps) ** 2, 1)
     told = new[:, None] * nearness
-    lacking = np.maximum(_ENOUGH - new, 0.0)
+    lacking = _lacking(counts, leads)
     return np.asarray(np.diag(new) + told * (lacking / np.maximum(told.sum(0), np.maximum(lacking, 1.0))))
+
+
+def _lacking(counts: NDArray[np.floating], leads: NDArray[np.int64]) -> Array:
+    """How many new forecasts each lead lacks (leads,), of `counts`."""
+    return np.asarray(np.maximum(_ENOUGH - counts / (1 + leads), 0.0))

@@ -36,22 +36,41 @@ def choosing_leads(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(enough[np.unique(spread) - 1])
 
 
+def moments_to_try(
+    memory: LinearMemory, share: Share, leads: NDArray[np.int64], *, pooled: bool
+) -> FoldMoments:
+    """What candidates are tried on: the moments of the series of `share`, or of groups of these."""
+    n_series = len(share.weights)
+    n_groups = tried(memory, n_series) if pooled else n_series
+    return FoldMoments.of(memory, share, leads, n_groups, pooled=pooled)
+
+
 def log_errors(
-    memory: LinearMemory,
-    share: Share,
-    leads: NDArray[np.int64],
-    pooled: bool,
-    penalties: Sequence[Penalty],
+    memory: LinearMemory, moments: FoldMoments, pooled: bool, penalties: Sequence[Penalty]
 ) -> Array:
     """Log squared error (penalties, answers, leads) of a held-out target, up to a constant at each lead.
 
     Answers are those of `Moments.solve` for the anchors of the memory.
     """
-    n_series = len(share.weights)
-    n_groups = tried(memory, n_series) if pooled else n_series
-    moments = FoldMoments.of(memory, share, leads, n_groups, pooled=pooled)
-    said, counts = _said(memory, moments, n_groups, pooled, penalties)
+    said, counts = _said(memory, moments, pooled, penalties)
     return trimmed(_around_the_usual(said), counts)
+
+
+def costs_of_learning(
+    memory: LinearMemory, moments: FoldMoments, pooled: bool, penalties: Sequence[Penalty]
+) -> Array:
+    """Log squared error (penalties, answers, leads) that theory has learning add to that of the best
+    coefficients: each degree of freedom a share of one over the targets that overlap no other."""
+    groups = [moments.whole(group) for group in range(moments.n_groups)]
+    lessons = [groups[0].plus(groups[1:])] if pooled else groups
+    each = np.array([memory.penalty(penalty) for penalty in penalties])
+    costs = np.zeros((len(penalties), 2, moments.leads.size))
+    for lesson in lessons:
+        targets = np.maximum(lesson.count / (1 + moments.leads), 1.0)
+        costs += np.log1p(lesson.degrees_of_freedom(each) / targets) / len(lessons)
+    means = memory.prior_means(moments.leads)
+    n_around, n_alone = (memory.n_bases, 0) if means is None else (len(means), memory.n_alone)
+    return costs.repeat([n_around, n_alone], axis=1)
 
 
 def log_errors_of_each(
@@ -61,7 +80,7 @@ def log_errors_of_each(
     leads), and the held-out targets (series, leads) behind them."""
     n_series = len(share.weights)
     moments = FoldMoments.of(memory, share, leads, n_series, pooled=False)
-    return _said(memory, moments, n_series, False, penalties)
+    return _said(memory, moments, False, penalties)
 
 
 def choose(
@@ -79,7 +98,8 @@ def choose(
     anchor, penalty = _best(memory.of_the_past(), share, leads, pooled, penalties)
     if memory.covariates.n_columns:
         strengths = [penalty._replace(covariates=strength) for strength in COVARIATE_STRENGTHS]
-        error = log_errors(memory, share, leads, pooled, strengths).mean(-1)
+        moments = moments_to_try(memory, share, leads, pooled=pooled)
+        error = log_errors(memory, moments, pooled, strengths).mean(-1)
         anchor = int(error.min(0).argmin())
         # What a covariate that hardly moved does is unknown: a weak prior would leave it to chance.
         enough = np.flatnonzero(error[:, anchor] <= error[:, anchor].min() + _CLEAR_GAIN)
@@ -94,8 +114,8 @@ def shared_is_better(memory: LinearMemory, share: Share, leads: NDArray[np.int64
     """
     n_series, some = len(share.weights), PENALTIES[::2]  # neighbours say about the same
     moments = FoldMoments.of(memory, share, leads, n_series, pooled=True)
-    shared, _ = _said(memory, moments, n_series, True, some)
-    own, counts = _said(memory, moments, n_series, False, some)
+    shared, _ = _said(memory, moments, True, some)
+    own, counts = _said(memory, moments, False, some)
     gain = _of_the_best(own, counts) - _of_the_best(shared, counts)
     return bool(trimmed(gain, counts).mean() > -_OWN_GAIN)
 
@@ -108,7 +128,8 @@ def _best(
     penalties: Sequence[Penalty],
 ) -> tuple[int, Penalty]:
     """`choose`, of these `penalties`."""
-    error = log_errors(memory, share, leads, pooled, penalties).mean(-1)
+    moments = moments_to_try(memory, share, leads, pooled=pooled)
+    error = log_errors(memory, moments, pooled, penalties).mean(-1)
     penalty, anchor = np.unravel_index(int(error.argmin()), error.shape)
     return int(anchor), penalties[int(penalty)]
 
@@ -121,19 +142,15 @@ def _of_the_best(said: Array, counts: Array) -> Array:
 
 
 def _said(
-    memory: LinearMemory,
-    moments: FoldMoments,
-    n_groups: int,
-    pooled: bool,
-    penalties: Sequence[Penalty],
+    memory: LinearMemory, moments: FoldMoments, pooled: bool, penalties: Sequence[Penalty]
 ) -> tuple[Array, Array]:
     """Log squared errors (groups, penalties, answers, leads), mean over folds, and the held-out targets
     (groups, leads) behind them."""
     sums, counts = [], []
     for fold in range(1, len(FOLDS) + 1):
-        present = [moments.inside(fold, group) for group in range(n_groups)]
+        present = [moments.inside(fold, group) for group in range(moments.n_groups)]
         count = np.array([part.count for part in present])
-        taught = _taught(memory, moments, fold, n_groups, pooled, penalties)
+        taught = _taught(memory, moments, fold, pooled, penalties)
         errors = [_errors(part, learned) for part, learned in zip(present, taught, strict=True)]
         sums.append(count[:, None, None] * np.log(errors))
         counts.append(count)
@@ -145,17 +162,16 @@ def _taught(
     memory: LinearMemory,
     moments: FoldMoments,
     fold: int,
-    n_groups: int,
     pooled: bool,
     penalties: Sequence[Penalty],
 ) -> Iterator[Array]:
     """Coefficients (penalties, answers, features + ahead, leads) of each group, learned before `fold`."""
-    past = [moments.before(fold, group) for group in range(n_groups)]
+    past = [moments.before(fold, group) for group in range(moments.n_groups)]
     lessons = [past[0].plus(past[1:])] if pooled else past
     means, n_kept = memory.prior_means(moments.leads), memory.n_alone
     for lesson in lessons:
         learned = np.array([lesson.solve(memory.penalty(each), means, n_kept) for each in penalties])
-        yield from [learned] * (n_groups if pooled else 1)
+        yield from [learned] * (moments.n_groups if pooled else 1)
 
 
 def _errors(present: Moments, learned: Array) -> Array:

@@ -168,6 +168,7 @@ class FoldMoments:
     parts: dict[tuple[int, int], list[Moments]]
     nothing: Moments
     leads: NDArray[np.int64]  # from 0
+    n_groups: int
 
     @classmethod
     def of(
@@ -203,7 +204,7 @@ class FoldMoments:
                 own = targets[:, series].reshape(n_bases, -1, leads.size)
                 known = ahead[:, series].reshape(*own.shape[:2], *ahead.shape[-2:])
                 groups[one].add(features[series].reshape(-1, shape[0]), own, known)
-        return cls(parts, Moments.empty(*shape), leads)
+        return cls(parts, Moments.empty(*shape), leads, n_groups)
 
     def before(self, fold: int, group: int) -> Moments:
         """Of the origins all of whose targets lie before `fold`."""

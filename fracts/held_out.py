@@ -20,7 +20,8 @@ from fracts.scaling import Array
 from fracts.series import Panel
 
 _USUAL_ORIGINS = 5.0  # that say of each series that its errors are as large as those of others
-_CLEAR = 2.0  # standard errors of a mean that is more than chance
+_CLEAR = 3.0  # standard errors of a mean that is more than chance
+_MEDIAN_FROM_MEAN = np.pi / 2 - 1  # variance of their distance, of normal values, times their number
 _TAIL = 0.1  # of errors at either end that are cut down to the next one for their mean
 _IQR_OF_NORMAL = 1.349  # standard deviations
 _ROUNDS = 8  # of what is usual, and of what each series is beside it: one far louder moves both
@@ -119,13 +120,23 @@ def _proven(quantiles: Array, errors: Array, n_own: float) -> Array:
     them.
 
     n_own: of the errors those that overlap no other. A mean of few shrinks to none as in James and Stein
-    (1961), by as much as would be clear. Mean and spread are those of the errors in the middle: the first
-    ones after a break of the level are far larger than any later, in a scale that has not grown yet.
+    (1961), by as much as would be clear; so does what sets the median apart from it, by as much as is chance,
+    and the quantiles lie as evenly around it as this leaves them. Mean and spread are those of the errors in
+    the middle: the first ones after a break of the level are far larger than any later, in a scale that has
+    not grown yet.
     """
     low, first, third, high = np.quantile(errors, [_TAIL, 0.25, 0.75, 1 - _TAIL])
     mean, variance = float(errors.clip(low, high).mean()), float((third - first) / _IQR_OF_NORMAL) ** 2
     chance = _CLEAR**2 * variance / max(n_own, 1.0)
     if not chance:
         return quantiles
-    kept = mean * max(0.0, 1.0 - chance / max(mean**2, chance))
-    return np.asarray(kept + (quantiles - mean) * np.sqrt(1 + (mean - kept) ** 2 / variance))
+    kept = mean * _more_than(chance, mean)
+    around = quantiles - mean
+    told = _more_than(_MEDIAN_FROM_MEAN * variance / max(n_own, 1.0), around[MEDIAN_AT])
+    around = told * around + (1 - told) * (around - around[::-1]) / 2
+    return np.asarray(kept + around * np.sqrt(1 + (mean - kept) ** 2 / variance))
+
+
+def _more_than(chance: float, number: float) -> float:
+    """The share of a `number` that is more than `chance`, its variance were it none: James and Stein's."""
+    return max(0.0, 1.0 - chance / max(number**2, chance))

@@ -194,6 +194,25 @@ class Moments:
             out[:, :n, leads] = plain[..., 0].swapaxes(1, 2)
         return out
 
+    def degrees_of_freedom(self, penalties: Array) -> Array:
+        """Of ridges under each of the `penalties` (penalties, features + ahead), for the first anchor:
+        (penalties, 2, leads), those of all coefficients, and those of the features alone.
+
+        The trace of what makes fitted targets of targets (Hoerl and Kennard, 1970, Technometrics 12(1)).
+        """
+        n, root = len(self.gram), np.sqrt(penalties)
+        found = np.empty((len(penalties), 2, self.count.size))
+        complete = [lead for lead in range(self.count.size) if lead not in self.missing]
+        for leads in ([complete] if complete else []) + [[lead] for lead in self.missing]:
+            gram, tie, own, kind = self._products(leads)
+            found[:, 1, leads] = _degrees(gram, root[:, :n])[:, None]
+            if not own.shape[-1]:
+                found[:, 0, leads] = found[:, 1, leads]
+                continue
+            of_kinds = [np.block([[gram, t], [t.T, o]]) for t, o in zip(tie[0], own[0], strict=True)]
+            found[:, 0, leads] = np.stack([_degrees(whole, root) for whole in of_kinds], -1)[:, kind]
+        return found
+
     def squared_error(self, coefficients: Array) -> Array:
         """Summed squared error of forecasting these origins with `coefficients`: (anchors, leads)."""
         n, rows = len(self.gram), coefficients.swapaxes(1, 2)  # (anchors, leads, features + ahead)
@@ -229,6 +248,13 @@ class Moments:
             missing = self.missing[leads[0]]
             gram, tie, own = gram - missing.gram, tie - missing.tie[:, None], own - missing.own[:, None]
         return gram, tie, own, kind
+
+
+def _degrees(gram: Array, root: Array) -> Array:
+    """Degrees of freedom (penalties,) under penalties whose square roots are `root` (penalties, features)."""
+    standard = gram / (root[:, :, None] * root[:, None])
+    rest = np.linalg.inv(standard + np.eye(len(gram)))
+    return np.asarray(len(gram) - np.trace(rest, axis1=1, axis2=2))
 
 
 def _solved(factor: tuple[Array, bool], right: Array) -> Array:

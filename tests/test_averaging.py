@@ -43,6 +43,16 @@ def test_what_forecasts_worse_by_far_says_nothing():
     assert said[hopeless][0] < 0.01
 
 
+def test_where_no_held_out_forecast_tells_what_is_learned_least_is_heard_most():
+    panel = walk_with_a_week()
+    memory, share = linear_memory(panel, H, 8, (1.0, 512.0), ()).blending(), Share(panel, np.ones(1))
+    stiffness = [penalty for penalty in PENALTIES if penalty[:2] == (0.5, 0.0)]
+    none, leads = np.zeros(H, dtype=np.int64), np.array([0, 2, 6])
+    mixture = mixed(memory, share, leads, none, 1, stiffness, 6)
+    heard = dict(zip(mixture.penalties, mixture.weights.sum(1), strict=True))
+    assert (np.diff([heard[penalty] for penalty in stiffness], axis=0) > 0).all()
+
+
 def test_a_lead_of_many_new_forecasts_goes_by_its_own_alone():
     counts, leads = np.array([9000, 8990, 8970]), np.array([0, 9, 29])
     assert np.array_equal(evidence(counts, leads), np.diag(counts / (1 + leads)))

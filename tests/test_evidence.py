@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fracts.evidence import choose, log_errors, trimmed
+from fracts.evidence import choose, costs_of_learning, log_errors, moments_to_try, trimmed
 from fracts.folds import Share
 from fracts.recall import linear_memory
 from fracts.regression import Penalty
@@ -62,5 +62,22 @@ def test_a_wild_value_in_one_fold_leaves_the_others_their_say():
         calm[0, t] = draws[t] - 0.9 * calm[0, t - 1]
     wild = np.where(np.arange(300) == 250, 1e4, calm)
     penalties = [Penalty(0.5, 0.0, strength) for strength in (1.0, 1e6)]
-    said, calmly = (np.ptp(log_errors(*told(y), LEADS, True, penalties)[:, 0], axis=0) for y in (wild, calm))
-    assert (said > calmly / 3).all()
+    said = []
+    for y in (wild, calm):
+        memory, share = told(y)
+        moments = moments_to_try(memory, share, LEADS, pooled=True)
+        said.append(np.ptp(log_errors(memory, moments, True, penalties)[:, 0], axis=0))
+    assert (said[0] > said[1] / 3).all()
+
+
+def test_learning_costs_the_less_the_stiffer_the_longer_the_history_and_the_nearer_the_lead():
+    penalties = [Penalty(0.5, 0.0, strength) for strength in (1.0, 100.0, 1e4)]
+    found = []
+    for rows in (200, 2000):
+        memory, share = told(np.random.default_rng(0).normal(size=(1, rows)).cumsum(1))
+        memory = memory.blending()
+        costs = costs_of_learning(memory, moments_to_try(memory, share, LEADS, pooled=True), True, penalties)
+        assert (np.diff(costs, axis=0) < 0).all() and (np.diff(costs, axis=-1) > 0).all()
+        assert (costs[:, -memory.n_alone :] < costs[:, : memory.n_alone]).all()  # a blend kept is not learned
+        found.append(costs)
+    assert (found[1] < found[0]).all()

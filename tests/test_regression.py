@@ -120,3 +120,25 @@ def test_leads_that_know_the_same_share_its_moments(seed, missing):
     solved = sharing.solve(penalty)
     np.testing.assert_allclose(solved, apart.solve(penalty), atol=1e-9)
     np.testing.assert_allclose(sharing.squared_error(solved), apart.squared_error(solved), rtol=1e-8)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.1, 0.6]), st.booleans())
+@settings(max_examples=15)
+def test_degrees_of_freedom_are_the_trace_of_what_makes_fitted_targets_of_the_rows(seed, missing, beside):
+    features, targets, penalty = origins(seed, missing)
+    rng = np.random.default_rng(seed)
+    ahead, penalty = (
+        rng.normal(size=(2, 60, 5, 3 * beside)),
+        np.append(penalty, [0.5, 1.0, 2.0][: 3 * beside]),
+    )
+    moments = Moments.empty(4, 2, 5, 3 * beside)
+    moments.add(features, targets, ahead)
+    found = moments.degrees_of_freedom(np.stack([penalty, 10 * penalty]))
+    for lead in range(5):
+        known = ~np.isnan(targets[0, :, lead])
+        rows = np.concatenate([features, ahead[0, :, lead]], axis=1)[known]
+        for i, factor in enumerate((1, 10)):
+            for j, n in enumerate((penalty.size, 4)):
+                x, prior = rows[:, :n], np.diag(factor * penalty[:n])
+                hat = x @ np.linalg.solve(x.T @ x + prior, x.T)
+                np.testing.assert_allclose(found[i, j, lead], np.trace(hat), atol=1e-9)

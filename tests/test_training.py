@@ -31,13 +31,13 @@ def noise(seed=0):
 
 def test_a_network_that_does_not_beat_the_linear_path_is_silenced():
     y = noise()
-    model, linear = make(max_epochs=2, learning_rate=0.5).fit(y), make(n_layers=0).fit(y)
+    model, linear = make(max_epochs=2, learning_rate=0.3).fit(y), make(n_layers=0).fit(y)
     assert not model.network_kept_ and len(model.history_) > 1
     np.testing.assert_allclose(model.forecast(6, level=90), linear.forecast(6, level=90), rtol=1e-12)
 
 
 def test_the_weights_of_the_best_epoch_stay():
-    model = make(max_epochs=2, learning_rate=0.5).fit(noise())
+    model = make(max_epochs=2, learning_rate=0.3).fit(noise())
     losses = [epoch.held_out_loss for epoch in model.history_]
     assert min(losses) == losses[0] < losses[-1]
     untrained = make().fit(noise()[:60]).network_

@@ -60,14 +60,21 @@ def costs_of_learning(
     memory: LinearMemory, moments: FoldMoments, pooled: bool, penalties: Sequence[Penalty]
 ) -> Array:
     """Log squared error (penalties, answers, leads) that theory has learning add to that of the best
-    coefficients: each degree of freedom a share of one over the targets that overlap no other."""
+    coefficients: each degree of freedom a share of one over the number of targets.
+
+    For what is slow that is the number of those that overlap no other; in a season all are new, since what
+    the errors of overlapping targets have in common is slow.
+    """
     groups = [moments.whole(group) for group in range(moments.n_groups)]
     lessons = [groups[0].plus(groups[1:])] if pooled else groups
     each = np.array([memory.penalty(penalty) for penalty in penalties])
-    costs = np.zeros((len(penalties), 2, moments.leads.size))
+    steps, seasonal = 1 + moments.leads, np.zeros(each.shape[1], dtype=bool)
+    seasonal[: memory.bank.feature_frequency.size] = memory.bank.feature_frequency > 0
+    costs = np.zeros((len(penalties), 2, steps.size))
     for lesson in lessons:
-        targets = np.maximum(lesson.count / (1 + moments.leads), 1.0)
-        costs += np.log1p(lesson.degrees_of_freedom(each) / targets) / len(lessons)
+        degrees, targets = lesson.degrees_of_freedom(each), np.maximum(lesson.count, steps)
+        taken = degrees[:, :, seasonal].sum(2) + degrees[:, :, ~seasonal].sum(2) * steps
+        costs += np.log1p(taken / targets) / len(lessons)
     means = memory.prior_means(moments.leads)
     n_around, n_alone = (memory.n_bases, 0) if means is None else (len(means), memory.n_alone)
     return costs.repeat([n_around, n_alone], axis=1)

@@ -195,22 +195,22 @@ class Moments:
         return out
 
     def degrees_of_freedom(self, penalties: Array) -> Array:
-        """Of ridges under each of the `penalties` (penalties, features + ahead), for the first anchor:
-        (penalties, 2, leads), those of all coefficients, and those of the features alone.
+        """What each coefficient takes of the targets under each of the `penalties` (penalties, features +
+        ahead), for the first anchor: (penalties, 2, features + ahead, leads), where all are learned, and
+        where those of the features alone are.
 
-        The trace of what makes fitted targets of targets (Hoerl and Kennard, 1970, Technometrics 12(1)).
+        Their sum is the trace of what makes fitted targets of targets (Hoerl and Kennard, 1970, Technometrics
+        12(1)).
         """
         n, root = len(self.gram), np.sqrt(penalties)
-        found = np.empty((len(penalties), 2, self.count.size))
+        found = np.zeros((len(penalties), 2, root.shape[1], self.count.size))
         complete = [lead for lead in range(self.count.size) if lead not in self.missing]
         for leads in ([complete] if complete else []) + [[lead] for lead in self.missing]:
             gram, tie, own, kind = self._products(leads)
-            found[:, 1, leads] = _degrees(gram, root[:, :n])[:, None]
-            if not own.shape[-1]:
-                found[:, 0, leads] = found[:, 1, leads]
-                continue
-            of_kinds = [np.block([[gram, t], [t.T, o]]) for t, o in zip(tie[0], own[0], strict=True)]
-            found[:, 0, leads] = np.stack([_degrees(whole, root) for whole in of_kinds], -1)[:, kind]
+            found[:, 1, :n, leads] = _degrees(gram, root[:, :n])
+            for at, (t, o) in enumerate(zip(tie[0], own[0], strict=True)):
+                mine = [lead for lead, of_kind in zip(leads, kind, strict=True) if of_kind == at]
+                found[:, 0, :, mine] = _degrees(np.block([[gram, t], [t.T, o]]), root)
         return found
 
     def squared_error(self, coefficients: Array) -> Array:
@@ -251,10 +251,10 @@ class Moments:
 
 
 def _degrees(gram: Array, root: Array) -> Array:
-    """Degrees of freedom (penalties,) under penalties whose square roots are `root` (penalties, features)."""
+    """Degrees of freedom (penalties, features) under penalties of square `root` (penalties, features)."""
     standard = gram / (root[:, :, None] * root[:, None])
     rest = np.linalg.inv(standard + np.eye(len(gram)))
-    return np.asarray(len(gram) - np.trace(rest, axis1=1, axis2=2))
+    return np.asarray(1 - np.diagonal(rest, axis1=1, axis2=2))
 
 
 def _solved(factor: tuple[Array, bool], right: Array) -> Array:

@@ -124,14 +124,12 @@ def test_leads_that_know_the_same_share_its_moments(seed, missing):
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.1, 0.6]), st.booleans())
 @settings(max_examples=15)
-def test_degrees_of_freedom_are_the_trace_of_what_makes_fitted_targets_of_the_rows(seed, missing, beside):
+def test_degrees_of_freedom_are_what_each_column_of_the_rows_takes_of_the_targets(seed, missing, beside):
     features, targets, penalty = origins(seed, missing)
     rng = np.random.default_rng(seed)
-    ahead, penalty = (
-        rng.normal(size=(2, 60, 5, 3 * beside)),
-        np.append(penalty, [0.5, 1.0, 2.0][: 3 * beside]),
-    )
-    moments = Moments.empty(4, 2, 5, 3 * beside)
+    n_ahead = 3 * beside
+    ahead, penalty = rng.normal(size=(2, 60, 5, n_ahead)), np.append(penalty, [0.5, 1.0, 2.0][:n_ahead])
+    moments = Moments.empty(4, 2, 5, n_ahead)
     moments.add(features, targets, ahead)
     found = moments.degrees_of_freedom(np.stack([penalty, 10 * penalty]))
     for lead in range(5):
@@ -140,5 +138,6 @@ def test_degrees_of_freedom_are_the_trace_of_what_makes_fitted_targets_of_the_ro
         for i, factor in enumerate((1, 10)):
             for j, n in enumerate((penalty.size, 4)):
                 x, prior = rows[:, :n], np.diag(factor * penalty[:n])
-                hat = x @ np.linalg.solve(x.T @ x + prior, x.T)
-                np.testing.assert_allclose(found[i, j, lead], np.trace(hat), atol=1e-9)
+                learned = np.linalg.solve(x.T @ x + prior, x.T)
+                np.testing.assert_allclose(found[i, j, :n, lead], np.diag(learned @ x), atol=1e-9)
+                assert not found[i, j, n:, lead].any()

@@ -68,6 +68,12 @@ class ModeBank:
         object.__setattr__(self, "drift", -1.0 / tau + 1j * w)
         object.__setattr__(self, "decay_of_one", np.exp(self.drift))
 
+    def rhythm(self, most: int) -> int:
+        """Of 1 to `most` whole steps the fewest after which most of the frequencies come back."""
+        steps = np.arange(1, most + 1)
+        backs = np.cos(steps[:, None] * self.frequencies) > 1 - 1e-9
+        return int(steps[backs.sum(1).argmax()])
+
     def empty(self, n_series: int) -> Complex:
         """State before any value: (series, 2, modes); channel 0 is of the values, 1 of the constant."""
         return np.zeros((n_series, 2, self.tau.size), dtype=complex)

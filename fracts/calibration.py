@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fracts.checks import check_memory
 from fracts.conformal import Calibrator, Due, Outlook, Said
 from fracts.forecasts import Forecast
+from fracts.lateness import errors_after
 from fracts.linear import LinearPath, Reading
 from fracts.passes import Ahead, passed
 from fracts.scale_choice import logarithm_is_better
@@ -53,11 +54,15 @@ class Calibration:
         if self.calibration == "adaptive":
             self._calibrator = Calibrator.of(self._path.errors)
 
-    def _errors(self, state: State) -> Array:
-        """Quantiles of the errors to expect, in units of scale: (series, horizon, quantiles)."""
-        if self._calibrator is None:
-            return self._path.error_quantiles(state)
-        return self._calibrator.errors(state)
+    def _errors(self, state: State, late: NDArray[np.int64] | None) -> Array:
+        """Quantiles of the errors to expect, in units of scale: (series, horizon, quantiles).
+
+        late: (series,), steps since the last value, as a `Reading` has them.
+        """
+        errors = self._path.error_quantiles if self._calibrator is None else self._calibrator.errors
+        if late is None:
+            return errors(state)
+        return errors_after(errors(state), late, self._path.memory.bank.rhythm(self.horizon))
 
     def _settled(self, state: State, panel: Panel) -> State:
         # The weights have seen this history, and say too little of errors: held-out forecasts do.

@@ -351,8 +351,8 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
         return self._told(self._path.read(state), state)
 
     def _told(self, reading: Reading, state: State) -> Forecast:
-        leads, centre, scale = reading
-        errors = self._errors(state)
+        leads, centre, scale, late = reading
+        errors = self._errors(state, late)
         moved = errors
         if self._plan is not None:
             moved = head_row(self._plan, state["features"], errors, state["ahead"])

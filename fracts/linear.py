@@ -3,8 +3,8 @@
 Everything is read from a state of fixed size, so a stream equals a batch.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from fracts.checks import group_of
 from fracts.cuts import Cuts
 from fracts.fast import compiled_memory, compiles
 from fracts.forecasts import MEDIAN_AT
+from fracts.lateness import features_revived, kinds, leads_after, state_revived, turned_after, whole
 from fracts.recall import LinearMemory
 from fracts.records import record
 from fracts.regression import Penalty
@@ -31,6 +32,7 @@ class Reading(NamedTuple):
     leads: Array  # (series, ..., horizon)
     centre: Array  # (series, ...)
     scale: Array  # (series, ...)
+    late: NDArray[np.int64] | None = None  # (series, ...), whole steps since the last value; None: all 0
 
 
 class Pass(NamedTuple):
@@ -116,6 +118,16 @@ class LinearPath:
 
     def read(self, state: State) -> Reading:
         """What the path says at the last row: leads (series, horizon)."""
+        said = self._read(state)
+        if (since := self.memory.density.since(state)) is None:
+            return said
+        leads = said.leads.copy()
+        for series, path, own in self._late(state, since):
+            leads[series] = path._read(own).leads
+        return said._replace(leads=leads, late=whole(since))
+
+    def _read(self, state: State) -> Reading:
+        """`read`, where all series have a value at the last row."""
         if not self.memory.covariates.n_columns:
             leads, centre, scale = self._around(state)
             return Reading(leads / scale[:, None], centre, scale)
@@ -125,8 +137,16 @@ class LinearPath:
 
     def medians(self, state: State) -> tuple[Array, Array]:
         """Medians (series, horizon) in the units of the series, the held-out errors added, and the scale."""
+        medians, scale = self._medians(state)
+        if (since := self.memory.density.since(state)) is not None:
+            for series, path, own in self._late(state, since):
+                medians[series] = path._medians(own)[0]
+        return medians, scale
+
+    def _medians(self, state: State) -> tuple[Array, Array]:
+        """`medians`, where all series have a value at the last row."""
         if self.memory.covariates.n_columns:
-            leads, centre, scale = self.read(state)
+            leads, centre, scale, _ = self._read(state)
             return centre[:, None] + scale[:, None] * (leads + self._errors(state["group"])), scale
         if compiles():
             own = state["sums"], state["modes"], state["share"], state["group"]
@@ -141,6 +161,29 @@ class LinearPath:
         medians, centre, scale = self._around(state)
         medians += centre[:, None] + scale[:, None] * self._errors(state["group"])
         return medians, scale
+
+    def _late(self, state: State, since: Array) -> Iterator[tuple[NDArray[np.int64], "LinearPath", State]]:
+        """Series that have no value at the last row, but `since` (series,) steps before, those together that
+        are equally late: the path that says their forecasts, and the state that it reads."""
+        names = {*self.memory.empty(0), "group", "ahead"} & state.keys()
+        late = kinds(since, self.memory.horizon, self.memory.bank.rhythm(self.memory.horizon))
+        for steps in np.unique(late[since > 0]).tolist():
+            series = np.flatnonzero((since > 0) & (late == steps))
+            own = state_revived(self.memory, {name: state[name][series] for name in names}, since[series])
+            path, group = self._after(steps, own["group"])
+            yield series, path, own | {"group": group}
+
+    def _after(self, late: int, group: NDArray[np.int64]) -> tuple["LinearPath", NDArray[np.int64]]:
+        """The path of series of each `group`, so many `late` steps after their last value, and their groups
+        in it."""
+        groups, group = np.unique(group, return_inverse=True)
+        bank, horizon = self.memory.bank, self.memory.horizon
+        leads = leads_after(np.array(late), horizon, bank.rhythm(horizon)) - 1
+        turned = turned_after(self.turned[groups], late, bank)
+        modes = np.concatenate([turned.real, -turned.imag[:, bank.turning]], axis=1)
+        rest = self.coefficients[groups, modes.shape[1] :][..., leads]
+        learned = np.concatenate([modes, rest], axis=1), self.errors[groups][:, leads]
+        return replace(self, coefficients=learned[0], errors=learned[1]), group
 
     def _around(self, state: State) -> tuple[Array, Array, Array]:
         """Leads (series, horizon) around the centre, in the units of the series; centre and scale."""
@@ -175,15 +218,38 @@ class LinearPath:
         told = np.zeros((n_series, n_rows, *ahead.shape[2:]))
         told[:, rows] = ahead
         leads, spreads = [np.empty((n_series, 0, self.memory.horizon))], []
+        since = self.memory.density.since_rows(state, panel)
         for w in self.memory.walk(state, panel, told):
             at = rows[(rows >= w.rows.start) & (rows < w.rows.stop)] - w.rows.start
             seen = w.features[:, at], w.anchors[0][:, at], w.ahead[0][:, at]
             leads.append(_leads(*seen, self.coefficients, state["group"]))
+            if since is not None:
+                self._put_late(leads[-1], since[:, w.rows][:, at], *seen, state["group"])
             spreads.append((w.centre, w.scale))
             state = w.state
         centre, scale = (np.concatenate(parts, axis=1) for parts in zip(*spreads, strict=True))
         said = np.concatenate(leads, axis=1).reshape(-1, self.memory.horizon)
-        return Pass(Reading(said, centre[:, rows].ravel(), scale[:, rows].ravel()), centre, scale, state)
+        late = None if since is None else whole(since[:, rows].ravel())
+        reading = Reading(said, centre[:, rows].ravel(), scale[:, rows].ravel(), late)
+        return Pass(reading, centre, scale, state)
+
+    def _put_late(
+        self,
+        said: Array,
+        since: Array,
+        features: Array,
+        anchor: Array,
+        ahead: Array,
+        group: NDArray[np.int64],
+    ) -> None:
+        """Put into `said` (series, rows, horizon) the forecasts at rows without a value, `since` (series,
+        rows) the last one."""
+        late = kinds(since, self.memory.horizon, self.memory.bank.rhythm(self.memory.horizon))
+        for steps in np.unique(late[since > 0]).tolist():
+            at = (since > 0) & (late == steps)
+            path, own = self._after(steps, group[np.nonzero(at)[0]])
+            seen = features_revived(self.memory, features[at], since[at])
+            said[at] = _leads(seen, anchor[at], ahead[at], path.coefficients, own)
 
     def unaware(self, state: State, panel: Panel) -> tuple[Reading, State]:
         """What the path says after each row of `panel` with nothing known ahead, leads (series, rows,
@@ -192,7 +258,7 @@ class LinearPath:
         nothing = np.zeros((n_series, n_rows, self.memory.horizon, self.memory.covariates.n_known))
         if n_rows == 1:
             after = self.advance(state, panel)
-            leads, centre, scale = self.read(after | {"ahead": nothing[:, 0]})
+            leads, centre, scale, _ = self.read(after | {"ahead": nothing[:, 0]})
             return Reading(leads[:, None], centre[:, None], scale[:, None]), after
         said = self.passed(state, panel, np.arange(n_rows), nothing)
         leads = said.reading.leads.reshape(n_series, n_rows, -1)
@@ -221,7 +287,7 @@ class LinearPath:
                 seen = w.features[:, at], w.anchors[0][:, at], w.ahead[0][:, at]
                 said = _leads(*seen, learned, state["group"])
                 leads[:, at] = np.where(mine[:, at, None], said, leads[:, at])
-            blocks.append(Reading(leads, w.centre, w.scale))
+            blocks.append((leads, w.centre, w.scale))
         return Reading(*(np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)))
 
     def spectrum(self, lead: int) -> pd.DataFrame:

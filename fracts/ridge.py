@@ -201,9 +201,9 @@ class FracRidge(Calibration, Forecaster, Inspection):
         return self._told(self._path.read(state), state)
 
     def _told(self, reading: Reading, state: State) -> Forecast:
-        leads, centre, scale = reading
+        leads, centre, scale, late = reading
         mean = centre[:, None] + scale[:, None] * leads
-        return Forecast(mean, mean[..., None] + scale[:, None, None] * self._errors(state))
+        return Forecast(mean, mean[..., None] + scale[:, None, None] * self._errors(state, late))
 
     def _network_kernel(self, lags: NDArray[np.int64], lead: int) -> NDArray[np.float64]:
         return np.zeros(lags.size)

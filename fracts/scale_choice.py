@@ -65,7 +65,7 @@ def _missed(moved: Panel, panel: Panel, memory: LinearMemory) -> tuple[Array, Ar
         warnings.simplefilter("ignore", FitWarning)  # the fit to come says it again
         memory = beside_smoothing(memory, moved, pooled=True)
         path = fit_linear(moved, memory, range(len(moved.values)), pooled=True)
-    leads, centre, scale = path.held_out_readings(moved)
+    leads, centre, scale, _ = path.held_out_readings(moved)
     said: Array = centre[..., None] + scale[..., None] * (leads + path.middle[0])
     said = said if moved is panel else np.exp(np.minimum(said, _LARGEST))
     truth = panel.ahead(leads.shape[-1])

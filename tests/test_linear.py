@@ -232,7 +232,9 @@ def test_readings_at_every_row_are_those_of_a_stream():
     for row in range(0, 300):
         state = path.advance(state, cut(p, row, row + 1))
         if row in rows:
-            for found, said in zip(path.read(state), whole.reading, strict=True):
+            one = path.read(state)
+            late = np.zeros(2) if one.late is None else one.late
+            for found, said in zip((*one[:3], late), whole.reading, strict=True):
                 by_series = said.reshape(2, len(rows), *said.shape[1:])
                 np.testing.assert_allclose(found, by_series[:, turn], rtol=1e-10, atol=1e-10)
             turn += 1

@@ -46,7 +46,8 @@ class Calibration:
         memory = self.n_modes, self.timescales, self.centre_memory
         check_memory(*memory)
         seasons = chosen_season_lengths(self.season_lengths, panel, self._clock)
-        better = logarithm_is_better(panel, self.horizon, *memory, seasons)
+        pooled = getattr(self, "pooled", "auto")
+        better = logarithm_is_better(panel, pooled, self.horizon, *memory, seasons)
         return "log" if better else None
 
     def _calibrate(self) -> None:

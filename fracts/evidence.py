@@ -23,7 +23,6 @@ COVARIATE_STRENGTHS = (1.0, 100.0, 1e4, 1e6)
 MIN_HELD_OUT = 20  # held-out forecasts of a lead worth choosing by
 _CUT_OFF = 0.2  # of what series say, at either end
 _CLEAR_GAIN = 0.001  # of the log squared error, for a weaker prior of covariates
-_OWN_GAIN = 0.1  # of the log squared error, to give each series coefficients of its own
 _ROUNDING = 1e-13  # of a sum of squares: an error below it is none
 
 
@@ -114,17 +113,21 @@ def choose(
     return anchor, penalty
 
 
-def shared_is_better(memory: LinearMemory, share: Share, leads: NDArray[np.int64]) -> bool:
-    """Whether coefficients that all series of `share` learn together do as well as own ones, or nearly.
+def gain_of_own(
+    memory: LinearMemory, together: LinearMemory, share: Share, leads: NDArray[np.int64]
+) -> float:
+    """By how much own coefficients of each series of `share` lower the log squared error.
 
+    memory: for own coefficients.  together: for those that all series learn together.
     Both are tried on the same origins, at the best penalty and anchor of each.
     """
-    n_series, some = len(share.weights), PENALTIES[::2]  # neighbours say about the same
-    moments = FoldMoments.of(memory, share, leads, n_series, pooled=True)
-    shared, _ = _said(memory, moments, True, some)
-    own, counts = _said(memory, moments, False, some)
-    gain = _of_the_best(own, counts) - _of_the_best(shared, counts)
-    return bool(trimmed(gain, counts).mean() > -_OWN_GAIN)
+    n_series, some, errors = len(share.weights), PENALTIES[::2], []  # neighbours say about the same
+    for each, pooled in ((memory.of_the_past().blending(), False), (together.of_the_past().blending(), True)):
+        moments = FoldMoments.of(each, share, leads, n_series, pooled=True)
+        said, counts = _said(each, moments, pooled, some)
+        errors.append(_of_the_best(said, counts))
+    own, shared = errors
+    return float(trimmed(shared - own, counts).mean())
 
 
 def _best(

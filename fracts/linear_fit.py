@@ -19,19 +19,19 @@ from fracts.evidence import (
     PENALTIES,
     choose,
     choosing_leads,
-    shared_is_better,
+    gain_of_own,
 )
 from fracts.folds import FoldMoments, Share, held_out_counts
 from fracts.held_out import held_out_errors, noise_in, own_quantiles, shared_quantiles
 from fracts.linear import LinearPath
-from fracts.recall import LinearMemory
+from fracts.recall import LinearMemory, beside_smoothing
 from fracts.regression import Penalty
 from fracts.scaling import Array
 from fracts.series import Panel
 from fracts.shares import are_apart, noise_of, noise_weights, sample_of, shares_of
 
 UNTRIED = 0, Penalty(0.5, 0.0, 10.0)  # anchor and penalty where no held-out forecast tells
-_ROWS_A_FEATURE = 4  # observations of every series for each coefficient, to try its own
+_OWN_GAIN = 0.1  # of the log squared error, that is no doubt
 _MOST_NUMBERS = 2**26  # in coefficients of their own
 _FEW_PENALTIES, _MOST_PENALTIES = 4, 8  # in an average: of many series and leads, and of few
 _SOLVED = 2**13  # penalties in the averages of all series and leads, where more than few
@@ -42,16 +42,15 @@ _TIED_NUMBERS = 2**21  # of leads that share a matrix and are solved at once
 def is_pooled(pooled: str | bool, panel: Panel, memory: LinearMemory) -> bool:
     """Whether all series share coefficients: as asked, or ("auto") as held-out time has it.
 
-    They do where one is too short for its own, or where there are too many to keep; else not where their
-    noise lies far apart, as those that share coefficients share intervals, in units of scale.
+    In doubt they do, except where their noise lies far apart: what is right for one is then seldom right for
+    another. How long they are is left to held-out time, which hears the usual series and no odd one: a short
+    one with coefficients of its own has a prior, and what it leans on is averaged as for the others. They
+    share where there are too many to keep.
     """
     if isinstance(pooled, bool):
         return pooled or len(panel.values) == 1
-    shortest = int((~np.isnan(panel.values)).sum(1).min())
     size = memory.n_features + memory.covariates.n_known
-    if len(panel.values) == 1 or shortest < _ROWS_A_FEATURE * size:
-        return True
-    if len(panel.values) * size * memory.horizon * (1 + len(FOLDS)) > _MOST_NUMBERS:
+    if len(panel.values) == 1 or len(panel.values) * size * memory.horizon * (1 + len(FOLDS)) > _MOST_NUMBERS:
         return True
     counts, _ = held_out_counts(memory, panel, pooled=True)
     leads = choosing_leads(counts)
@@ -59,10 +58,9 @@ def is_pooled(pooled: str | bool, panel: Panel, memory: LinearMemory) -> bool:
         return True
     with threadpool_limits(1, user_api="blas"):
         noise = noise_of(memory, panel, leads)
-        if are_apart(noise):
-            return False
-        whole = Share(panel, noise_weights(noise))
-        return shared_is_better(memory.of_the_past().blending(), sample_of(whole, memory), leads)
+        some = sample_of(Share(panel, noise_weights(noise)), memory)
+        gain = gain_of_own(memory, beside_smoothing(memory, panel, pooled=True), some, leads)
+    return gain < (-_OWN_GAIN if are_apart(noise) else _OWN_GAIN)
 
 
 def fit_linear(

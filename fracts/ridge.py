@@ -54,8 +54,8 @@ class FracRidge(Calibration, Forecaster, Inspection):
     season_lengths : "auto" (those that the calendar implies and the history shows three times; where it has
         none, as with integers, those after which the values repeat), an int, a tuple, or () for none, in
         steps.
-    pooled : True: one set of coefficients for all series; False: one for each; "auto": one for each where all
-        are long enough and held-out time prefers it.
+    pooled : True: one set of coefficients for all series; False: one for each; "auto": one for each where
+        held-out time prefers it, or is in doubt and their noise lies far apart.
     penalty : strength of the prior, as the number of observations that outweigh it; "auto" averages over
         several.
     anchor : what to lean on: the "centre" of a series, its "last" value, a profile of its "season"; "auto"

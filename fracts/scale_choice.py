@@ -1,10 +1,10 @@
 """Whether series are forecast better by their logarithms: told by held-out time.
 
 One idea: what counts is how far the medians are off, on forecasts by weights that had not seen them. So the
-linear path is fitted on both scales, in small, and both are asked the same: how far in the units of the
-series, and how far beside the values themselves, which tells of the small ones what the first does not. Each
-series says by what share the one is farther off than the other, the mean of both, and no odd one rules. In
-doubt the values stay as they are.
+linear path is fitted on both scales, in small, with coefficients shared on both or on none, as the values
+have it, and both are asked the same: how far in the units of the series, and how far beside the values
+themselves, which tells of the small ones what the first does not. Each series says by what share the one is
+farther off than the other, the mean of both, and no odd one rules. In doubt the values stay as they are.
 """
 
 import warnings
@@ -13,7 +13,7 @@ import numpy as np
 
 from fracts.checks import FitWarning
 from fracts.evidence import trimmed
-from fracts.linear_fit import fit_linear
+from fracts.linear_fit import fit_linear, is_pooled
 from fracts.recall import LinearMemory, beside_smoothing, linear_memory
 from fracts.scaling import Array
 from fracts.series import Panel
@@ -26,6 +26,7 @@ _LARGEST = 600.0  # logarithm of a forecast that is a number still
 
 def logarithm_is_better(
     panel: Panel,
+    pooled: str | bool,
     horizon: int,
     n_modes: int,
     timescales: tuple[float, float],
@@ -38,7 +39,7 @@ def logarithm_is_better(
     --------
     >>> steps = np.random.default_rng(0).normal(size=(1, 600))
     >>> grown = Panel(np.exp(steps.cumsum(1) / 5), np.arange(600.0))
-    >>> logarithm_is_better(grown, 2, 8, (1.0, 1024.0), 1024.0, ())
+    >>> logarithm_is_better(grown, "auto", 2, 8, (1.0, 1024.0), 1024.0, ())
     True
     """
     if not (panel.values[~np.isnan(panel.values)] > 0).all():
@@ -48,14 +49,15 @@ def logarithm_is_better(
 
     asked = min(horizon, _HORIZON), n_modes, timescales, season_lengths
 
-    def missed(moved: Panel) -> tuple[Array, Array]:
-        return _missed(moved, some, linear_memory(moved, *asked, centre_memory=centre_memory))
-
-    (by_logarithm, counts), (plain, _) = missed(Panel(np.log(some.values), some.times)), missed(some)
+    logarithms = Panel(np.log(some.values), some.times)
+    memory, moved = (linear_memory(p, *asked, centre_memory=centre_memory) for p in (some, logarithms))
+    shared = is_pooled(pooled, some, memory)
+    by_logarithm, counts = _missed(logarithms, some, moved, shared)
+    plain, _ = _missed(some, some, memory, shared)
     return bool(trimmed(by_logarithm - plain, counts).mean() < -_GAIN)
 
 
-def _missed(moved: Panel, panel: Panel, memory: LinearMemory) -> tuple[Array, Array]:
+def _missed(moved: Panel, panel: Panel, memory: LinearMemory, pooled: bool) -> tuple[Array, Array]:
     """Log mean absolute held-out errors (series, leads), the mean of those in the units of `panel` and those
     beside its values, and how many there are.
 
@@ -63,10 +65,10 @@ def _missed(moved: Panel, panel: Panel, memory: LinearMemory) -> tuple[Array, Ar
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)  # the fit to come says it again
-        memory = beside_smoothing(memory, moved, pooled=True)
-        path = fit_linear(moved, memory, range(len(moved.values)), pooled=True)
+        memory = beside_smoothing(memory, moved, pooled=pooled)
+        path = fit_linear(moved, memory, range(len(moved.values)), pooled=pooled)
     leads, centre, scale, _ = path.held_out_readings(moved)
-    said: Array = centre[..., None] + scale[..., None] * (leads + path.middle[0])
+    said: Array = centre[..., None] + scale[..., None] * (leads + path.middle[:, None])
     said = said if moved is panel else np.exp(np.minimum(said, _LARGEST))
     truth = panel.ahead(leads.shape[-1])
     missed = np.abs(truth - said)

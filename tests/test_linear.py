@@ -335,21 +335,31 @@ def test_blocks_of_rows_do_not_show(monkeypatch):
     np.testing.assert_allclose(again, read, rtol=1e-10)
 
 
-def test_coefficients_are_pooled_where_one_series_is_too_short_for_its_own():
-    p = unlike(300)
-    features = memory(p).bank.feature_tau.size
-    short = Panel(p.values[:, : 2 * features - 1], p.times[: 2 * features - 1])
-    uneven = Panel(np.where([[True], [False]] & (p.times > 10), nan, p.values), p.times)
-    assert not is_pooled("auto", p, memory(p)) and is_pooled("auto", uneven, memory(p))
-    assert is_pooled("auto", short, memory(p)) and not is_pooled(False, short, memory(p))
+def test_coefficients_are_pooled_where_no_held_out_time_tells():
+    p = unlike(20)
+    assert is_pooled("auto", p, memory(p)) and not is_pooled(False, p, memory(p))
 
 
-def unlike(rows):
-    """A series that goes on as it was and one that turns back at every step."""
-    draws = np.random.default_rng(0).normal(size=(2, rows))
-    values = np.zeros((2, rows))
+@pytest.mark.parametrize("left", [2, 12, 40])
+def test_one_short_series_does_not_make_the_others_share_coefficients(left):
+    p = unlike(300, pairs=3)
+    p.values[0, left:] = nan
+    assert not is_pooled("auto", p, memory(p))
+
+
+def test_short_series_of_noise_and_of_trends_share_coefficients_beside_smoothing():
+    noise, times = np.random.default_rng(0).normal(size=(40, 110)), np.arange(110.0)
+    trends = np.random.default_rng(1).normal(size=(40, 1)) * (np.arange(40)[:, None] % 2)
+    p = Panel(noise * np.where(trends, 0.1, 1.0) + 0.3 * trends * times, times)
+    assert is_pooled("auto", p, memory(p))
+
+
+def unlike(rows, pairs=1):
+    """Series that go on as they were, each with one that turns back at every step."""
+    draws = np.random.default_rng(0).normal(size=(2 * pairs, rows))
+    values = np.zeros((2 * pairs, rows))
     for t in range(1, rows):
-        values[:, t] = [0.95, -0.9] * values[:, t - 1] + draws[:, t]
+        values[:, t] = np.tile([0.95, -0.9], pairs) * values[:, t - 1] + draws[:, t]
     return Panel(values, np.arange(float(rows)))
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fracts import FracForecaster, FracRidge
+from fracts import FracForecaster, FracRidge, scale_choice
 
 
 def steps(rows=500, seed=0):
@@ -51,3 +51,16 @@ def test_units_change_no_choice():
     y = np.exp(noise())
     forecasts = [MODELS["ridge"]("auto").fit(unit * y).predict() / unit for unit in (1.0, 1000.0)]
     np.testing.assert_allclose(forecasts[1], forecasts[0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("pooled", [True, False])
+def test_both_scales_are_tried_with_coefficients_shared_as_asked(pooled, monkeypatch):
+    tried, fit_linear = [], scale_choice.fit_linear
+    monkeypatch.setattr(
+        scale_choice,
+        "fit_linear",
+        lambda *args, pooled: (tried.append(pooled), fit_linear(*args, pooled=pooled))[1],
+    )
+    y = np.exp(np.column_stack([noise(), noise()[::-1]]))
+    FracRidge(3, season_lengths=(), n_modes=8, transform="auto", pooled=pooled).fit(y)
+    assert tried == [pooled, pooled]

@@ -23,6 +23,7 @@ COVARIATE_STRENGTHS = (1.0, 100.0, 1e4, 1e6)
 MIN_HELD_OUT = 20  # held-out forecasts of a lead worth choosing by
 _CUT_OFF = 0.2  # of what series say, at either end
 _CLEAR_GAIN = 0.001  # of the log squared error, for a weaker prior of covariates
+_PRICED = 8  # series with coefficients of their own whose degrees of freedom are counted
 _ROUNDING = 1e-13  # of a sum of squares: an error below it is none
 
 
@@ -64,7 +65,8 @@ def costs_of_learning(
     For what is slow that is the number of those that overlap no other; in a season all are new, since what
     the errors of overlapping targets have in common is slow.
     """
-    groups = [moments.whole(group) for group in range(moments.n_groups)]
+    every = 1 if pooled else -(-moments.n_groups // _PRICED)
+    groups = [moments.whole(group) for group in range(0, moments.n_groups, every)]
     lessons = [groups[0].plus(groups[1:])] if pooled else groups
     each = np.array([memory.penalty(penalty) for penalty in penalties])
     steps, seasonal = 1 + moments.leads, np.zeros(each.shape[1], dtype=bool)

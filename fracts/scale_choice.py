@@ -19,7 +19,7 @@ from fracts.scaling import Array
 from fracts.series import Panel
 
 _HORIZON = 24  # steps ahead at most
-_SERIES = 64  # at most
+_SERIES = 32  # at most
 _GAIN = 0.01  # of the log error, which chance may give as well
 _LARGEST = 600.0  # logarithm of a forecast that is a number still
 

@@ -86,9 +86,7 @@ def log_errors_of_each(
 ) -> tuple[Array, Array]:
     """`log_errors` that each series of `share` has with coefficients of its own (series, penalties, answers,
     leads), and the held-out targets (series, leads) behind them."""
-    n_series = len(share.weights)
-    moments = FoldMoments.of(memory, share, leads, n_series, pooled=False)
-    return _said(memory, moments, False, penalties)
+    return _said(memory, moments_to_try(memory, share, leads, pooled=False), False, penalties)
 
 
 def choose(

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from fracts.evidence import costs_of_learning, log_errors, log_errors_of_each, moments_to_try
-from fracts.folds import Share
+from fracts.folds import Share, overlaps
 from fracts.recall import LinearMemory
 from fracts.regression import Moments, Penalty
 from fracts.scaling import Array
@@ -122,9 +122,10 @@ def mixed(
     tried, pooled = counts[leads] / n_groups, n_groups == 1
     moments = moments_to_try(memory, share, leads, pooled=pooled)
     errors = log_errors(memory, moments, pooled, penalties)
-    costs = costs_of_learning(memory, moments, pooled, penalties)
-    against = _credit(n_groups) / 2 * errors @ evidence(tried, leads)
-    against += _CREDIT / 2 * costs * _lacking(tried, leads)
+    shared = overlaps(share.panel, leads)
+    costs, new = costs_of_learning(memory, moments, pooled, penalties, shared), tried / shared
+    against = _credit(n_groups) / 2 * errors @ evidence(new, leads)
+    against += _CREDIT / 2 * costs * _lacking(new)
     verdict = Verdict(penalties, against, leads)
     return _average(memory, verdict.of_the_loudest(most), None if pooled else verdict)
 
@@ -137,8 +138,8 @@ def mixed_of_each(mixture: Mixture, share: Share, n_groups: int, most: int) -> l
     memory, verdict = mixture.memory, mixture.verdict.of_the_loudest(_MOST_HEARD)
     errors, counts = log_errors_of_each(memory, share, verdict.leads, verdict.penalties)
     averages = []
-    for error, count in zip(errors, counts, strict=True):
-        own = _credit(n_groups) / 2 * error @ evidence(count, verdict.leads)
+    for error, new in zip(errors, counts / overlaps(share.panel, verdict.leads), strict=True):
+        own = _credit(n_groups) / 2 * error @ evidence(new, verdict.leads)
         both = verdict._replace(against=verdict.against + own)
         averages.append(_average(memory, both.of_the_loudest(most)))
     return averages
@@ -159,25 +160,24 @@ def _mean(means: Array, weights: Array) -> Array:
     return np.asarray(np.einsum("ml,msl->sl", weights, means) / total)
 
 
-def evidence(counts: Array, leads: NDArray[np.int64]) -> Array:
+def evidence(new: Array, leads: NDArray[np.int64]) -> Array:
     """How many new forecasts of each lead (rows) speak for each lead (columns): (leads, leads).
 
-    counts: (leads,), held-out forecasts of `leads`, from 0 and ascending; those that overlap say one thing.
+    new: (leads,), held-out forecasts of `leads`, from 0 and ascending, that overlap no other.
 
     Examples
     --------
-    >>> evidence(np.array([300.0, 144.0]), np.array([0, 7])).round(1)
+    >>> evidence(np.array([300.0, 18.0]), np.array([0, 7])).round(1)
     array([[300. ,   4.7],
            [  0. ,  18. ]])
     """
     steps = 1 + leads
-    new = counts / steps
     nearness = np.triu((steps[:, None] / steps) ** 2, 1)
     told = new[:, None] * nearness
-    lacking = _lacking(counts, leads)
+    lacking = _lacking(new)
     return np.asarray(np.diag(new) + told * (lacking / np.maximum(told.sum(0), np.maximum(lacking, 1.0))))
 
 
-def _lacking(counts: NDArray[np.floating], leads: NDArray[np.int64]) -> Array:
-    """How many new forecasts each lead lacks (leads,), of `counts`."""
-    return np.asarray(np.maximum(_ENOUGH - counts / (1 + leads), 0.0))
+def _lacking(new: Array) -> Array:
+    """How many forecasts each lead lacks (leads,), of which `new` overlap no other."""
+    return np.asarray(np.maximum(_ENOUGH - new, 0.0))

@@ -57,11 +57,16 @@ def log_errors(
 
 
 def costs_of_learning(
-    memory: LinearMemory, moments: FoldMoments, pooled: bool, penalties: Sequence[Penalty]
+    memory: LinearMemory,
+    moments: FoldMoments,
+    pooled: bool,
+    penalties: Sequence[Penalty],
+    shared: Array,
 ) -> Array:
     """Log squared error (penalties, answers, leads) that theory has learning add to that of the best
     coefficients: each degree of freedom a share of one over the number of targets.
 
+    shared: (leads,), how many targets share the steps of one, as `overlaps` tells.
     For what is slow that is the number of those that overlap no other; in a season all are new, since what
     the errors of overlapping targets have in common is slow.
     """
@@ -69,12 +74,12 @@ def costs_of_learning(
     groups = [moments.whole(group) for group in range(0, moments.n_groups, every)]
     lessons = [groups[0].plus(groups[1:])] if pooled else groups
     each = np.array([memory.penalty(penalty) for penalty in penalties])
-    steps, seasonal = 1 + moments.leads, np.zeros(each.shape[1], dtype=bool)
+    seasonal = np.zeros(each.shape[1], dtype=bool)
     seasonal[: memory.bank.feature_frequency.size] = memory.bank.feature_frequency > 0
-    costs = np.zeros((len(penalties), 2, steps.size))
+    costs = np.zeros((len(penalties), 2, shared.size))
     for lesson in lessons:
-        degrees, targets = lesson.degrees_of_freedom(each), np.maximum(lesson.count, steps)
-        taken = degrees[:, :, seasonal].sum(2) + degrees[:, :, ~seasonal].sum(2) * steps
+        degrees, targets = lesson.degrees_of_freedom(each), np.maximum(lesson.count, shared)
+        taken = degrees[:, :, seasonal].sum(2) + degrees[:, :, ~seasonal].sum(2) * shared
         costs += np.log1p(taken / targets) / len(lessons)
     means = memory.prior_means(moments.leads)
     n_around, n_alone = (memory.n_bases, 0) if means is None else (len(means), memory.n_alone)

@@ -73,13 +73,16 @@ def noise_in(errors: Sequence[Errors], n_series: int) -> Array:
     return noise
 
 
-def own_quantiles(errors: Sequence[Errors], n_series: int, n_groups: int, horizon: int) -> Array:
-    """Quantiles of the `errors` of each group: (groups, horizon, quantiles)."""
-    group = group_of_each(n_series, n_groups)
+def own_quantiles(errors: Sequence[Errors], n_series: int, n_groups: int, shared: Array) -> Array:
+    """Quantiles of the `errors` of each group: (groups, horizon, quantiles).
+
+    shared: (horizon,), as `overlaps` tells.
+    """
+    horizon, group = len(shared), group_of_each(n_series, n_groups)
     by_group: list[list[Array]] = [[np.empty((0, horizon))] for _ in range(n_groups)]
     for series, sizes in errors:
         by_group[group[series[0]]].append(sizes.reshape(-1, horizon))
-    return np.stack([_quantiles(np.concatenate(sizes), _proven) for sizes in by_group])
+    return np.stack([_quantiles(np.concatenate(sizes), shared, _proven) for sizes in by_group])
 
 
 def shared_quantiles(errors: Sequence[Errors], noise: Array, horizon: int) -> Array:
@@ -91,21 +94,22 @@ def shared_quantiles(errors: Sequence[Errors], noise: Array, horizon: int) -> Ar
     beside = [np.empty(0), *[noise[series].repeat(sizes.shape[1]) for series, sizes in errors]]
     whole = np.concatenate(told)
     whole /= np.concatenate(beside)[:, None]
-    return _quantiles(whole, _around_the_median)[None]
+    return _quantiles(whole, np.ones(horizon), _around_the_median)[None]
 
 
-def _quantiles(errors: Array, settled: Callable[[Array, Array, float], Array]) -> Array:
+def _quantiles(errors: Array, shared: Array, settled: Callable[[Array, Array, float], Array]) -> Array:
     """Quantiles of `errors` (origins, horizon) at each lead, `settled`: (horizon, quantiles).
 
-    A lead with too few errors takes those of the lead before it, the first one a normal law of the series'
+    shared: (horizon,), errors of the lead that say one thing.
+    A lead with too few of them takes those of the lead before it, the first one a normal law of the series'
     own spread.
     """
     quantiles, last = [], ndtri(QUANTILES)
-    for lead, sizes in enumerate(errors.T):
+    for sizes, alike in zip(errors.T, shared, strict=True):
         seen = np.sort(sizes[~np.isnan(sizes)])  # many levels are found sooner in what is sorted
         if seen.size >= MIN_HELD_OUT:
             told = np.quantile(seen, QUANTILES, method="median_unbiased")
-            last = settled(told, seen, seen.size / (1 + lead))
+            last = settled(told, seen, seen.size / alike)
         quantiles.append(last)
     return np.array(quantiles)
 

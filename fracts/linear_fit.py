@@ -21,7 +21,7 @@ from fracts.evidence import (
     choosing_leads,
     gain_of_own,
 )
-from fracts.folds import FoldMoments, Share, held_out_counts
+from fracts.folds import FoldMoments, Share, held_out_counts, overlaps
 from fracts.held_out import held_out_errors, noise_in, own_quantiles, shared_quantiles
 from fracts.linear import LinearPath
 from fracts.recall import LinearMemory, beside_smoothing
@@ -190,7 +190,8 @@ def _solve(
     errors = held_out_errors(memory, share.panel, held_out)
     n_series, horizon = len(share.weights), memory.horizon
     if not pooled or n_series == 1:
-        quantiles = own_quantiles(errors, n_series, n_groups, horizon)
+        shared = overlaps(share.panel, np.arange(horizon))
+        quantiles = own_quantiles(errors, n_series, n_groups, shared)
         return np.concatenate(final, axis=-1), held_out, quantiles, np.ones(n_series)
     noise = noise_in(errors, n_series) if of_noise else np.ones(n_series)
     quantiles = shared_quantiles(errors, noise, horizon)

@@ -54,14 +54,15 @@ def test_where_no_held_out_forecast_tells_what_is_learned_least_is_heard_most():
 
 
 def test_a_lead_of_many_new_forecasts_goes_by_its_own_alone():
-    counts, leads = np.array([9000, 8990, 8970]), np.array([0, 9, 29])
-    assert np.array_equal(evidence(counts, leads), np.diag(counts / (1 + leads)))
+    new, leads = np.array([9000.0, 899.0, 299.0]), np.array([0, 9, 29])
+    assert np.array_equal(evidence(new, leads), np.diag(new))
 
 
 @pytest.mark.parametrize("n", [0, 20, 300, 3000])
 def test_a_lead_of_few_hears_shorter_leads_alone_and_never_more_than_it_lacks(n):
     leads = np.array([0, 1, 5, 23, 99])
-    heard, own = evidence(np.full(5, n), leads), n / (1 + leads)
+    own = n / (1 + leads)
+    heard = evidence(own, leads)
     assert np.array_equal(np.diag(heard), own)
     assert np.array_equal(heard, np.triu(heard))
     assert (heard.sum(0) <= np.maximum(own, 200.0) + 1e-9).all()

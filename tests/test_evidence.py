@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fracts.evidence import choose, costs_of_learning, log_errors, moments_to_try, trimmed
-from fracts.folds import Share
+from fracts.folds import Share, held_out_counts, overlaps
 from fracts.recall import linear_memory
 from fracts.regression import Penalty
 from fracts.series import Panel
@@ -76,8 +76,37 @@ def test_learning_costs_the_less_the_stiffer_the_longer_the_history_and_the_near
     for rows in (200, 2000):
         memory, share = told(np.random.default_rng(0).normal(size=(1, rows)).cumsum(1))
         memory = memory.blending()
-        costs = costs_of_learning(memory, moments_to_try(memory, share, LEADS, pooled=True), True, penalties)
+        moments, shared = moments_to_try(memory, share, LEADS, pooled=True), overlaps(share.panel, LEADS)
+        costs = costs_of_learning(memory, moments, True, penalties, shared)
         assert (np.diff(costs, axis=0) < 0).all() and (np.diff(costs, axis=-1) > 0).all()
         assert (costs[:, -memory.n_alone :] < costs[:, : memory.n_alone]).all()  # a blend kept is not learned
         found.append(costs)
     assert (found[1] < found[0]).all()
+
+
+def test_every_step_of_a_lead_overlaps_where_all_steps_are_seen_and_few_do_where_few_are():
+    leads, draws = np.array([0, 3, 11, 47]), np.random.default_rng(0)
+    y = np.arange(4000.0)[None]
+    whole = Panel(y, np.arange(4000.0))
+    assert np.array_equal(overlaps(whole, leads), 1 + leads)
+    kept = draws.random(4000) < 0.5
+    rows, holes = (
+        Panel(y[:, kept], np.flatnonzero(kept).astype(float)),
+        Panel(np.where(kept, y, np.nan), whole.times),
+    )
+    due = kept[: -leads[-1] - 1]
+    pairs = np.array([np.mean(due & kept[1 + lead : 1 + lead + due.size]) for lead in leads])  # a step
+    for panel in (rows, holes):
+        np.testing.assert_allclose(overlaps(panel, leads), np.maximum((1 + leads) * pairs, 1.0), rtol=0.05)
+
+
+def test_with_half_of_the_rows_missing_at_random_a_lead_of_many_steps_lacks_no_more_forecasts():
+    leads = np.array([19])
+    rows = np.flatnonzero(np.random.default_rng(0).random(4000) < 0.5)
+    new = []
+    for times in (np.arange(4000.0), rows.astype(float)):
+        panel = Panel(np.random.default_rng(1).normal(size=(1, times.size)), times)
+        memory = linear_memory(panel, 20, 8, (1.0, 512.0), ())
+        counts, _ = held_out_counts(memory, panel, pooled=True)
+        new.append((counts[leads] / overlaps(panel, leads)).item())
+    assert new[1] == pytest.approx(new[0], rel=0.1)

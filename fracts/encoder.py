@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from fracts.mixer import FracMixer, MixerState, Tokens, linear
 
+FARTHEST = 10.0  # standard deviations that a covariate is seen off: far beyond, the controls overflow
 _EVEN = 3  # even features of an observation
 
 

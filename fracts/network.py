@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fracts.encoder import EncoderState, FracEncoder
+from fracts.encoder import FARTHEST, EncoderState, FracEncoder
 from fracts.heads import QuantileHead
 from fracts.mixer import MixerState, Tokens
 from fracts.series import State
@@ -63,7 +63,7 @@ class FracNetwork(nn.Module):
         angle = 2 * np.pi * torch.remainder(times[..., None] * self.frequencies.double(), 1.0)
         wave = torch.stack([angle.cos(), angle.sin()], -1).to(dtype)
         tokens = Tokens(observed, gap.to(dtype), wave)
-        beside = None if covariates is None else covariates.to(dtype)
+        beside = None if covariates is None else covariates.clamp(-FARTHEST, FARTHEST).to(dtype)
         features, state = self.encoder(torch.where(observed, u, 0.0).to(dtype), tokens, state, beside)
         return features, state
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from fracts.encoder import FARTHEST
 from fracts.fast import compiled_network, compiles, of_each_kind
 from fracts.mode_weights import BASIS, KNOTS, LEAST
 from fracts.plan import Embedding, Layer, Plan
@@ -54,7 +55,7 @@ def encode_row(
     """
     dtype, beside = plan.norm.dtype, plan.beside[:0]
     if covariates is not None and covariates.shape[1]:
-        beside = covariates.astype(dtype) @ plan.beside
+        beside = covariates.clip(-FARTHEST, FARTHEST).astype(dtype) @ plan.beside
     before = [state[name] for name in plan.names]
     if before[0].dtype != dtype:
         modes, hold, tail = of_each_kind(before)

@@ -133,6 +133,26 @@ def test_orders_far_out_of_the_table_are_its_ends(random_weights):
     assert_same(found, expected, ROUNDING[torch.float32])
 
 
+@pytest.mark.parametrize("size", [1e3, 1e6, 1e12])
+def test_a_covariate_far_from_all_that_was_seen_leaves_forecasts_finite(random_weights, size):
+    encoder = FracEncoder(16, 2, 2, 2, 8, (1.0, 1e4), torch.Generator().manual_seed(0), n_covariates=2)
+    head = QuantileHead(16, torch.from_numpy(QUANTILES), torch.zeros(1, 4, len(QUANTILES)))
+    network = FracNetwork(encoder, head, 2 * np.pi * np.arange(1, 3) / 24)
+    random_weights(network, 0)
+    draws = np.random.default_rng(0)
+    u, covariates = draws.normal(size=(3, 8)), size * draws.normal(size=(3, 8, 2))
+    state, clock = as_arrays(encoder.empty(3)), torch.arange(8.0, dtype=torch.float64).expand(3, -1)
+    gaps = torch.ones_like(clock)
+    gaps[:, 0] = 0.0
+    with torch.no_grad():
+        given = torch.from_numpy(u), clock, gaps, torch.from_numpy(covariates)
+        features, after = network.features(*given)
+    assert features.isfinite().all()
+    for t in range(8):
+        state = encode_row(plan_of(network), state, u[:, t], float(t), float(t > 0), covariates[:, t])
+    assert_same(state, as_arrays(after), ROUNDING[torch.float32])
+
+
 def test_a_step_leaves_the_state_before_it_alone(random_weights):
     network = make_network(random_weights)
     state = run(network, numpy_row, 5)

@@ -122,7 +122,7 @@ def mixed(
     tried, pooled = counts[leads] / n_groups, n_groups == 1
     moments = moments_to_try(memory, share, leads, pooled=pooled)
     errors = log_errors(memory, moments, pooled, penalties)
-    shared = overlaps(share.panel, leads)
+    shared = overlaps(share.panel, leads).mean(0)
     costs, new = costs_of_learning(memory, moments, pooled, penalties, shared), tried / shared
     against = _credit(n_groups) / 2 * errors @ evidence(new, leads)
     against += _CREDIT / 2 * costs * _lacking(new)

@@ -220,12 +220,12 @@ class FoldMoments:
 
 
 def overlaps(panel: Panel, leads: NDArray[np.int64]) -> Array:
-    """How many targets of a series share their steps with a target of each of `leads`, from 0, itself among
-    them: (leads,). Of a series seen at every step as many as the lead has steps, of others fewer."""
+    """How many targets of each series share their steps with a target of each of `leads`, from 0, itself
+    among them: (series, leads). Of a series seen at every step as many as the lead has steps."""
     seen = ~np.isnan(panel.values)
     first, last = panel.times[seen.argmax(1)], panel.times[-1 - seen[:, ::-1].argmax(1)]
-    rows = seen.sum() / np.sum(last - first + 1)  # a step
-    return np.asarray(np.maximum((1 + leads) * rows * min(rows, 1.0), 1.0))
+    rows = (seen.sum(1) / (last - first + 1))[:, None]  # a step
+    return np.asarray(np.maximum((1 + leads) * rows * np.minimum(rows, 1.0), 1.0))
 
 
 def held_out_counts(memory: LinearMemory, panel: Panel, *, pooled: bool) -> tuple[NDArray[np.int64], bool]:

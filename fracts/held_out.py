@@ -73,16 +73,18 @@ def noise_in(errors: Sequence[Errors], n_series: int) -> Array:
     return noise
 
 
-def own_quantiles(errors: Sequence[Errors], n_series: int, n_groups: int, shared: Array) -> Array:
+def own_quantiles(errors: Sequence[Errors], n_series: int, shared: Array) -> Array:
     """Quantiles of the `errors` of each group: (groups, horizon, quantiles).
 
-    shared: (horizon,), as `overlaps` tells.
+    shared: (groups, horizon), errors of a lead that say one thing, as `overlaps` tells.
     """
-    horizon, group = len(shared), group_of_each(n_series, n_groups)
+    n_groups, horizon = shared.shape
+    group = group_of_each(n_series, n_groups)
     by_group: list[list[Array]] = [[np.empty((0, horizon))] for _ in range(n_groups)]
     for series, sizes in errors:
         by_group[group[series[0]]].append(sizes.reshape(-1, horizon))
-    return np.stack([_quantiles(np.concatenate(sizes), shared, _proven) for sizes in by_group])
+    groups = zip(by_group, shared, strict=True)
+    return np.stack([_quantiles(np.concatenate(sizes), alike, _proven) for sizes, alike in groups])
 
 
 def shared_quantiles(errors: Sequence[Errors], noise: Array, horizon: int) -> Array:

@@ -190,8 +190,7 @@ def _solve(
     errors = held_out_errors(memory, share.panel, held_out)
     n_series, horizon = len(share.weights), memory.horizon
     if not pooled or n_series == 1:
-        shared = overlaps(share.panel, np.arange(horizon))
-        quantiles = own_quantiles(errors, n_series, n_groups, shared)
+        quantiles = own_quantiles(errors, n_series, overlaps(share.panel, np.arange(horizon)))
         return np.concatenate(final, axis=-1), held_out, quantiles, np.ones(n_series)
     noise = noise_in(errors, n_series) if of_noise else np.ones(n_series)
     quantiles = shared_quantiles(errors, noise, horizon)

@@ -76,7 +76,7 @@ def test_learning_costs_the_less_the_stiffer_the_longer_the_history_and_the_near
     for rows in (200, 2000):
         memory, share = told(np.random.default_rng(0).normal(size=(1, rows)).cumsum(1))
         memory = memory.blending()
-        moments, shared = moments_to_try(memory, share, LEADS, pooled=True), overlaps(share.panel, LEADS)
+        moments, shared = moments_to_try(memory, share, LEADS, pooled=True), overlaps(share.panel, LEADS)[0]
         costs = costs_of_learning(memory, moments, True, penalties, shared)
         assert (np.diff(costs, axis=0) < 0).all() and (np.diff(costs, axis=-1) > 0).all()
         assert (costs[:, -memory.n_alone :] < costs[:, : memory.n_alone]).all()  # a blend kept is not learned
@@ -88,7 +88,7 @@ def test_every_step_of_a_lead_overlaps_where_all_steps_are_seen_and_few_do_where
     leads, draws = np.array([0, 3, 11, 47]), np.random.default_rng(0)
     y = np.arange(4000.0)[None]
     whole = Panel(y, np.arange(4000.0))
-    assert np.array_equal(overlaps(whole, leads), 1 + leads)
+    assert np.array_equal(overlaps(whole, leads)[0], 1 + leads)
     kept = draws.random(4000) < 0.5
     rows, holes = (
         Panel(y[:, kept], np.flatnonzero(kept).astype(float)),
@@ -97,7 +97,7 @@ def test_every_step_of_a_lead_overlaps_where_all_steps_are_seen_and_few_do_where
     due = kept[: -leads[-1] - 1]
     pairs = np.array([np.mean(due & kept[1 + lead : 1 + lead + due.size]) for lead in leads])  # a step
     for panel in (rows, holes):
-        np.testing.assert_allclose(overlaps(panel, leads), np.maximum((1 + leads) * pairs, 1.0), rtol=0.05)
+        np.testing.assert_allclose(overlaps(panel, leads)[0], np.maximum((1 + leads) * pairs, 1.0), rtol=0.05)
 
 
 def test_with_half_of_the_rows_missing_at_random_a_lead_of_many_steps_lacks_no_more_forecasts():

@@ -13,7 +13,7 @@ def quantiles(sizes, lead=1):
     """Of errors at one lead, which so many steps overlap."""
     table = np.full((sizes.size, lead), np.nan)
     table[:, -1] = sizes
-    return own_quantiles([Errors(np.array([0]), table[None])], 1, 1, np.arange(1.0, lead + 1))[0, -1]
+    return own_quantiles([Errors(np.array([0]), table[None])], 1, np.arange(1.0, lead + 1)[None])[0, -1]
 
 
 def test_skew_that_many_errors_show_is_kept():

@@ -5,8 +5,9 @@
 FracRidge is fitted on the first 60 to 4,000 values of 22 series and carried on over the next 500, 24 leads
 ahead, as far as all lies in the first 75 % of the series: by this defaults are chosen, never by a test part.
 Mean pinball loss and mean absolute error over all leads, coverage of the 90 % interval. A row
-a cut goes to `cuts.csv`, or `cuts_missing.csv` where a share of the values is hidden at random. `--beside` tells the ratios to the rows that a commit left there: the geometric mean
-with its standard error, the mean without six cuts at either end, and those of each length.
+a cut goes to `cuts.csv`, or `cuts_missing.csv` where a share of the values is hidden at random.
+`--beside` tells the ratios to the rows that a commit left there: the geometric mean with its standard
+error, the mean without six cuts at either end, and those of each length.
 """
 
 import argparse

@@ -66,9 +66,10 @@ def costs_of_learning(
     """Log squared error (penalties, answers, leads) that theory has learning add to that of the best
     coefficients: each degree of freedom a share of one over the number of targets.
 
-    shared: (leads,), how many targets share the steps of one, as `overlaps` tells.
     For what is slow that is the number of those that overlap no other; in a season all are new, since what
     the errors of overlapping targets have in common is slow.
+
+    shared: (leads,), how many targets share the steps of one, as `overlaps` tells.
     """
     every = 1 if pooled else -(-moments.n_groups // _PRICED)
     groups = [moments.whole(group) for group in range(0, moments.n_groups, every)]

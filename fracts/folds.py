@@ -60,8 +60,7 @@ class Targets:
     def __init__(self, panel: Panel, horizon: int, season: int = 1) -> None:
         self.panel, self.horizon = panel, horizon
         self._begin = rows_unfit(panel, season)
-        seen = ~np.isnan(panel.values)
-        first, last = panel.times[seen.argmax(1)], panel.times[-1 - seen[:, ::-1].argmax(1)]
+        first, last = _ends_of_each(panel)
         spared = np.where(last - first >= _LONG * horizon, horizon, 0)
         self._end = np.searchsorted(panel.times, last - spared, side="right")  # (series,)
 
@@ -91,10 +90,16 @@ def rows_unfit(panel: Panel, season: int = 1) -> NDArray[np.int64]:
     first = np.take_along_axis(values, seen.argmax(1)[:, None], 1)
     moved = np.logical_or.accumulate(seen & (values != first), axis=1)
     enough = np.cumsum(seen, axis=1) >= np.minimum(_MIN_SEEN, seen.sum(1, keepdims=True) / 4)
-    first_time, last_time = panel.times[seen.argmax(1)], panel.times[-1 - seen[:, ::-1].argmax(1)]
+    first_time, last_time = _ends_of_each(panel)
     wait = np.minimum(season - 1, (last_time - first_time) / 3)
     settled = panel.times >= (first_time + wait)[:, None]
     return np.asarray(np.sum(~(enough & moved & settled), axis=1))
+
+
+def _ends_of_each(panel: Panel) -> tuple[Array, Array]:
+    """Times of the first and of the last value of each series: (series,) each."""
+    seen = ~np.isnan(panel.values)
+    return panel.times[seen.argmax(1)], panel.times[-1 - seen[:, ::-1].argmax(1)]
 
 
 def origins(
@@ -222,9 +227,8 @@ class FoldMoments:
 def overlaps(panel: Panel, leads: NDArray[np.int64]) -> Array:
     """How many targets of each series share their steps with a target of each of `leads`, from 0, itself
     among them: (series, leads). Of a series seen at every step as many as the lead has steps."""
-    seen = ~np.isnan(panel.values)
-    first, last = panel.times[seen.argmax(1)], panel.times[-1 - seen[:, ::-1].argmax(1)]
-    rows = (seen.sum(1) / (last - first + 1))[:, None]  # a step
+    first, last = _ends_of_each(panel)
+    rows = (np.sum(~np.isnan(panel.values), axis=1) / (last - first + 1))[:, None]  # a step
     return np.asarray(np.maximum((1 + leads) * rows * np.minimum(rows, 1.0), 1.0))
 
 

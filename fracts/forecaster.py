@@ -108,7 +108,7 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
         the linear path on held-out time; the others are silent. Without any the network is left out.
     history_ : list of (epoch, train_loss, held_out_loss); epoch 0 is the linear path.
     device_ : str, trained on. Weights, and a state that is asked for, come back to the CPU.
-    covariates_ : list, the columns of `X`.
+    covariates_ : list, the columns of `X`; the network sees each within ten standard deviations of its mean.
 
     Notes
     -----

@@ -76,7 +76,7 @@ def noise_in(errors: Sequence[Errors], n_series: int) -> Array:
 def own_quantiles(errors: Sequence[Errors], n_series: int, shared: Array) -> Array:
     """Quantiles of the `errors` of each group: (groups, horizon, quantiles).
 
-    shared: (groups, horizon), errors of a lead that say one thing, as `overlaps` tells.
+    shared: (groups, horizon), how many errors of a lead say one thing, as `overlaps` tells.
     """
     n_groups, horizon = shared.shape
     group = group_of_each(n_series, n_groups)
@@ -102,9 +102,10 @@ def shared_quantiles(errors: Sequence[Errors], noise: Array, horizon: int) -> Ar
 def _quantiles(errors: Array, shared: Array, settled: Callable[[Array, Array, float], Array]) -> Array:
     """Quantiles of `errors` (origins, horizon) at each lead, `settled`: (horizon, quantiles).
 
-    shared: (horizon,), errors of the lead that say one thing.
-    A lead with too few of them takes those of the lead before it, the first one a normal law of the series'
+    A lead with too few errors takes those of the lead before it, the first one a normal law of the series'
     own spread.
+
+    shared: (horizon,), how many errors of a lead say one thing.
     """
     quantiles, last = [], ndtri(QUANTILES)
     for sizes, alike in zip(errors.T, shared, strict=True):

@@ -90,10 +90,8 @@ def test_every_step_of_a_lead_overlaps_where_all_steps_are_seen_and_few_do_where
     whole = Panel(y, np.arange(4000.0))
     assert np.array_equal(overlaps(whole, leads)[0], 1 + leads)
     kept = draws.random(4000) < 0.5
-    rows, holes = (
-        Panel(y[:, kept], np.flatnonzero(kept).astype(float)),
-        Panel(np.where(kept, y, np.nan), whole.times),
-    )
+    rows = Panel(y[:, kept], np.flatnonzero(kept).astype(float))
+    holes = Panel(np.where(kept, y, np.nan), whole.times)
     due = kept[: -leads[-1] - 1]
     pairs = np.array([np.mean(due & kept[1 + lead : 1 + lead + due.size]) for lead in leads])  # a step
     for panel in (rows, holes):

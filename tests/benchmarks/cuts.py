@@ -5,9 +5,9 @@
 FracRidge is fitted on the first 60 to 4,000 values of 22 series and carried on over the next 500, 24 leads
 ahead, as far as all lies in the first 75 % of the series: by this defaults are chosen, never by a test part.
 Mean pinball loss and mean absolute error over all leads, coverage of the 90 % interval. A row
-a cut goes to `cuts.csv`, or `cuts_missing.csv` where a share of the values is hidden at random.
-`--beside` tells the ratios to the rows that a commit left there: the geometric mean with its standard
-error, the mean without six cuts at either end, and those of each length.
+a cut goes to `cuts.csv`. `--missing` hides a share of the values at random. `--beside` tells the ratios to
+the rows that a commit left there: the geometric mean with its standard error, the mean without six cuts at
+either end, and those of each length.
 """
 
 import argparse
@@ -68,9 +68,10 @@ def tried(y, n):
     }
 
 
-def beside(rows, commit, benchmark):
-    """Print the ratios of `rows` to those of a commit."""
-    before = pd.read_csv(RESULTS / f"{benchmark}.csv", dtype={"commit": str}).query("commit == @commit")
+def beside(rows, commit, missing):
+    """Print the ratios of `rows` to those of a commit with as much `missing`."""
+    before = pd.read_csv(RESULTS / "cuts.csv", dtype={"commit": str})
+    before = before.query("commit == @commit and missing == @missing")
     before = before.drop_duplicates(["data", "n"], keep="last").set_index(["data", "n"])
     now = pd.DataFrame(rows).set_index(["data", "n"])
     for figure in ("pinball", "mae"):
@@ -90,21 +91,20 @@ def main():
     parser.add_argument("--beside")
     parser.add_argument("--no-record", action="store_true")
     asked = parser.parse_args()
-    rows, benchmark = [], "cuts_missing" if asked.missing else "cuts"
-    hidden = {"missing": asked.missing} if asked.missing else {}
+    rows = []
     for name, y in series().items():
         y = np.where(np.random.default_rng(0).random(y.size) < asked.missing, np.nan, y)
         for n in LENGTHS:
             if n + ROLLED + HORIZON <= SHARE * y.size:
                 figures = {key: float(f"{value:.6g}") for key, value in tried(y, n).items()}
-                rows.append({"data": name, "n": n} | hidden | figures)
+                rows.append({"data": name, "n": n, "missing": asked.missing} | figures)
                 print(
                     f"{name:<22} {n:>5}" + "".join(f" {value:>10.4g}" for value in figures.values()),
                     flush=True,
                 )
-    record(benchmark, rows)
+    record("cuts", rows)
     if asked.beside:
-        beside(rows, asked.beside, benchmark)
+        beside(rows, asked.beside, asked.missing)
 
 
 if __name__ == "__main__":

@@ -335,8 +335,12 @@ def group_of(name: object, fitted: Sequence[object]) -> int:
 
 def check_network(model: Any) -> None:
     """ValueError or TypeError unless the parameters of the network and its training make sense."""
-    for name in ("width", "n_heads", "window", "max_epochs"):
+    for name in ("width", "n_heads", "n_networks", "window", "max_epochs"):
         check_positive_integer(getattr(model, name), name)
+    if isinstance(model.batch_size, str) and model.batch_size != "auto":
+        raise ValueError(f"batch_size must be 'auto' or a number of windows, got {model.batch_size!r}.")
+    if not isinstance(model.batch_size, str):
+        check_positive_integer(model.batch_size, "batch_size")
     layers = model.n_layers
     if isinstance(layers, bool) or not isinstance(layers, Integral) or layers < 0:
         raise ValueError(f"n_layers must be an integer of at least 0 (no network), got {layers!r}.")

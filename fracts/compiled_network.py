@@ -33,13 +33,13 @@ Memories = Sequence[Array]
 
 
 def network_row(
-    plan: Any, u: Array, beside: Array, time: float, gap: float, before: Memories
+    encoder: Any, u: Array, beside: Array, time: float, gap: float, before: Memories
 ) -> tuple[Memories, Array]:
     """`online.network_row`, where the arguments are told."""
     after = [np.empty_like(array) for array in before]
-    features = np.empty((len(u), plan.norm.size), plan.norm.dtype)
+    features = np.empty((len(u), encoder.norm.size), encoder.norm.dtype)
     row = time, gap, *of_each_kind(before), *of_each_kind(after), features
-    weights, turns = plan.packed, plan.embedding.turns
+    weights, turns = encoder.packed, encoder.embedding.turns
     in_parts(lambda start, stop: _network_row(weights, turns, u, beside, start, stop, *row), len(u))
     return after, features
 

@@ -43,7 +43,7 @@ class Fleet:
     ) -> None:
         self.memory, self.plan = memory, plan
         self.device = torch.device(device)
-        self._turns = np.empty(0) if plan is None else plan.embedding.turns
+        self._turns = np.empty(0) if plan is None else plan.turns
         self._steps = MemoryStep(memory, self.device), plan and NetworkStep(plan, self.device)
         self._kinds = _kinds(memory, plan)
         self._tensors = {
@@ -157,8 +157,17 @@ def _kinds(memory: LinearMemory, plan: Plan | None) -> dict[str, np.dtype[Any]]:
     )
     kinds["modes"] = np.dtype(np.complex128)
     for name in () if plan is None else (*plan.names, "features"):
-        kinds[name] = double if plan is None or name.endswith("_tail") else plan.norm.dtype
+        kinds[name] = double if plan is None or name.endswith("_tail") else plan.dtype
     return kinds
+
+
+def device_of(asked: str) -> str:
+    """The device that the parameter `device` asks for; ValueError for a GPU that is not there."""
+    if asked == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if asked.startswith("cuda") and not torch.cuda.is_available():
+        raise ValueError(f"device={asked!r}, but torch finds no CUDA GPU. Use device='cpu' or device='auto'.")
+    return asked
 
 
 def gpu_of(asked: str) -> torch.device | None:

@@ -18,9 +18,8 @@ from fracts.anchor import SeasonSlots
 from fracts.density import SHARE_ROUNDING
 from fracts.kernels.scan import step_in_place
 from fracts.mode_weights import BASIS, KNOTS, LEAST
-from fracts.network import layer_names
 from fracts.online import wave_at
-from fracts.plan import Layer, Plan
+from fracts.plan import Encoding, Layer, Plan
 from fracts.recall import LinearMemory
 from fracts.scaling import FINEST, ROUNDING, SMALLEST, Array
 
@@ -124,22 +123,35 @@ class NetworkStep:
     """`online.encode_row` without covariates."""
 
     def __init__(self, plan: Plan, device: torch.device) -> None:
-        self.embedding: Any = _on(device, plan.embedding)
-        self.layers = [_layer_on(device, layer) for layer in plan.layers]
-        self.norm = torch.tensor(plan.norm, device=device)
-        self.powers = torch.arange(BASIS - 2, dtype=torch.float64, device=device)
+        self.encoders = [_EncoderStep(encoder, device) for encoder in plan.encoders]
 
     def __call__(self, state: Tensors, row: Row, u: Tensor) -> None:
         """Move `state` by standardised values `u` (series,), NaN where missing."""
+        features = [encoder(state, row, u) for encoder in self.encoders]
+        state["features"].copy_(features[0] if len(features) == 1 else torch.cat(features, -1))
+
+
+class _EncoderStep:
+    """`online.network_row`, in place but for the features, which it returns."""
+
+    def __init__(self, encoder: Encoding, device: torch.device) -> None:
+        self.embedding: Any = _on(device, encoder.embedding)
+        self.layers = [_layer_on(device, layer) for layer in encoder.layers]
+        n_layers = len(self.layers)
+        self.names = [encoder.names[i::n_layers] for i in range(n_layers)]
+        self.norm = torch.tensor(encoder.norm, device=device)
+        self.powers = torch.arange(BASIS - 2, dtype=torch.float64, device=device)
+
+    def __call__(self, state: Tensors, row: Row, u: Tensor) -> Tensor:
         seen = ~u.isnan()
         x, gate = self._tokens(u, seen)
         value = x
-        for i, layer in enumerate(self.layers):
-            x = x + self._mix(layer, value, gate, seen, row, *(state[name] for name in layer_names(i)))
+        for layer, names in zip(self.layers, self.names, strict=True):
+            x = x + self._mix(layer, value, gate, seen, row, *(state[name] for name in names))
             h = torch.addcmul(layer.widen_bias, x @ layer.widen, _shrink(x, layer.block_eps))
             x = x + torch.addmm(layer.narrow_bias, F.silu(h), layer.narrow)
             value = gate = x * _shrink(x, layer.eps)
-        state["features"].copy_(value * self.norm)
+        return value * self.norm
 
     def _tokens(self, u: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
         own = self.embedding

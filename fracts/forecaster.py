@@ -1,4 +1,4 @@
-"""`FracForecaster`: the linear path of `FracRidge` and, on top of it, a selective FRAC network."""
+"""`FracForecaster`: the linear path of `FracRidge` and, beside it, selective FRAC networks."""
 
 import math
 from collections.abc import Callable
@@ -19,11 +19,10 @@ from fracts.checks import (
     check_penalty,
 )
 from fracts.conformal import Calibrator, Due
-from fracts.cuts import common_ends
 from fracts.effect_fit import learned_effects
 from fracts.encoder import EncoderState, FracEncoder
 from fracts.fast import by_parts
-from fracts.fleet import OnDevice
+from fracts.fleet import OnDevice, device_of
 from fracts.forecasts import QUANTILES, Forecast
 from fracts.heads import QuantileHead
 from fracts.inspection import Inspection
@@ -43,25 +42,24 @@ from fracts.seasons import chosen_season_lengths
 from fracts.series import Panel, State
 from fracts.state_checks import check_layers
 from fracts.timeline import Clock
-from fracts.windows import Epoch, RandomWindows, Rest, held_out_windows
+from fracts.windows import Epoch
 
 if TYPE_CHECKING:
     import lightning
 
-TOKENS = 2048  # rows of a training batch
 MAX_SEASONAL_HEADS = 4  # of the strongest frequencies; the linear path has them all
 _MIN_ROWS = 100  # of training time for a network to be worth a try
 _MEAN_WEIGHTS = np.diff(np.concatenate([[0.0], (QUANTILES[1:] + QUANTILES[:-1]) / 2, [1.0]]))
 
 
 class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
-    """Forecasts from fractional memories: a linear path, and a selective FRAC network that refines it.
+    """Forecasts from fractional memories: a linear path, and selective FRAC networks beside it.
 
-    The linear path is that of `FracRidge`. The network reads the series through banks of exponential modes
-    whose step, order and decay rate are set by every observation, and moves and stretches the quantiles of
-    the linear path. It starts by adding nothing and is trained on windows of the history. Of its two parts,
-    the shift of the median and the stretch around it, those stay that beat the linear path on the last fifth
-    of the history, which it was not trained on.
+    The linear path is that of `FracRidge`. A network reads the series through banks of exponential modes
+    whose step, order and decay rate are set by every observation, and is trained on windows of the history to
+    tell, as the linear path does, how far the next values lie from the anchors. At every lead the forecast is
+    a mean of the two, by the shares that did best on the last fifth of the history, of which neither had seen
+    anything then; without a clear gain the linear path stays alone.
 
     Parameters
     ----------
@@ -79,7 +77,9 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
     width : features of a row in the network, a multiple of 2 * n_heads.
     n_layers : FRAC layers; 0 leaves the linear path alone.
     n_heads : plain heads of a layer; each frequency of a season adds one.
+    n_networks : trained one after the other from different weights, and averaged.
     window : rows of a training window. It does not limit the memory.
+    batch_size : windows of a training batch; "auto" for as many as hold 2048 rows.
     max_epochs, learning_rate : of the training, which stops early by held-out time.
     forgetting : None, or what a row weighs beside the next one that `update(..., update_params=True)` learns
         from, above 0 and up to 1: the coefficients of the linear path are then learned on by recursive least
@@ -104,9 +104,10 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
     season_lengths_ : tuple of int.
     network_ : torch module; None where n_layers is 0. Single rows are stepped with a copy of its weights that
         fit, load and apply make: after a change by hand `apply` a history.
-    network_kept_ : tuple, the parts of the network, "shift" of the median and "stretch" around it, that beat
-        the linear path on held-out time; the others are silent. Without any the network is left out.
-    history_ : list of (epoch, train_loss, held_out_loss); epoch 0 is the linear path.
+    network_share_ : (horizon,), of the network in the median at each lead; with none there and in the widths
+        it is left out.
+    history_ : list of (epoch, train_loss, held_out_loss), of one network after the other without the linear
+        path; epoch 0 is the anchors.
     device_ : str, trained on. Weights, and a state that is asked for, come back to the CPU.
     covariates_ : list, the columns of `X`; the network sees each within ten standard deviations of its mean.
 
@@ -140,7 +141,9 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
         width: int = 64,
         n_layers: int = 2,
         n_heads: int = 4,
+        n_networks: int = 1,
         window: int = 512,
+        batch_size: int | str = "auto",
         max_epochs: int = 10,
         learning_rate: float = 2e-3,
         forgetting: float | None = None,
@@ -163,7 +166,9 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
         self.width = width
         self.n_layers = n_layers
         self.n_heads = n_heads
+        self.n_networks = n_networks
         self.window = window
+        self.batch_size = batch_size
         self.max_epochs = max_epochs
         self.learning_rate = learning_rate
         self.forgetting = forgetting
@@ -196,56 +201,51 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
             pooled=pooled,
             strength=strength,
             averaged=self.forgetting is None,
-            of_noise=self.n_layers == 0,  # a network learns the widths itself
         )
         self._recursion = begun(self._path, panel, self.forgetting)
         self._calibrate()
-        self.device_ = _device(self.device)
+        self.device_ = device_of(self.device)
         self.network_: FracNetwork | None = None
         self.history_: list[Epoch] = []
-        self.network_kept_: tuple[str, ...] = ()
+        self.network_share_ = np.zeros(self.horizon)
         if self.n_layers:
             self._rows = typical_rows(panel)
-            seeds = np.random.SeedSequence(self.random_state).generate_state(2)
-            self.network_ = self._new_network(torch.Generator().manual_seed(int(seeds[0])))
-            seen = int((~np.isnan(panel.values)).any(0).sum())
-            if seen >= max(_MIN_ROWS, 10 * self.horizon):
-                self._train(self.network_, panel, int(seeds[1]))
+            # A pair for each network, of its weights and of its windows.
+            seeds = np.random.SeedSequence(self.random_state).generate_state(2 * self.n_networks).tolist()
+            networks = [self._new_network(torch.Generator().manual_seed(seed)) for seed in seeds[::2]]
+            if (~np.isnan(panel.values)).any(0).sum() >= max(_MIN_ROWS, 10 * self.horizon):
+                self._train(networks, panel, seeds[1::2])
+            else:
+                self.network_ = FracNetwork.mean_of(networks)
 
-    def _train(self, network: FracNetwork, panel: Panel, seed: int) -> None:
-        from fracts.training import train
+    def _train(self, networks: list[FracNetwork], panel: Panel, seeds: list[int]) -> None:
+        from fracts.training import train_beside
 
-        rest = Rest.of(panel, self._path)
-        # All series share the network, whatever they share of the linear path.
-        begin, stop = np.searchsorted(panel.times, common_ends(panel)[[0, -1]], side="right")
-        length = min(self.window, int(stop))
-        self.history_, self.network_kept_ = train(
-            network,
-            RandomWindows(rest, int(begin), int(stop), length, max(1, TOKENS // length), seed),
-            held_out_windows(rest, int(stop), self.window),
+        self.network_, self.history_, shares = train_beside(
+            networks,
+            panel,
+            self._path,
+            seeds,
+            window=self.window,
+            batch_size=None if isinstance(self.batch_size, str) else self.batch_size,
             max_epochs=self.max_epochs,
             learning_rate=self.learning_rate,
             device=self.device_,
             trainer=self.trainer,
             verbose=self.verbose,
         )
+        self.network_share_ = shares.median.double().numpy()
+        self._path = self._path.leant(self.network_share_)
 
-    def _new_network(self, generator: torch.Generator) -> FracNetwork:
+    def _new_network(self, draws: torch.Generator) -> FracNetwork:
         frequencies = self._path.memory.bank.frequencies[:MAX_SEASONAL_HEADS]
-        encoder = FracEncoder(
-            self.width,
-            self.n_layers,
-            self.n_heads,
-            len(frequencies),
-            self.n_modes,
-            (self.timescales[0], self.timescales[1]),
-            generator,
-            self.window,
-            self._path.memory.covariates.n_columns,
-        )
+        sizes = self.width, self.n_layers, self.n_heads, len(frequencies), self.n_modes
+        n_columns, n_known = self._path.memory.covariates.n_columns, self._covariates.n_known
+        timescales = self.timescales[0], self.timescales[1]
+        encoder = FracEncoder(*sizes, timescales, draws, self.window, n_columns)
         levels, errors = torch.from_numpy(QUANTILES), torch.from_numpy(self._path.errors)
-        head = QuantileHead(self.width, levels, errors, self._covariates.n_known, generator)
-        return FracNetwork(encoder, head, frequencies).eval()
+        head = QuantileHead(self.width, levels, errors, n_known, draws)
+        return FracNetwork([encoder], head, frequencies).eval()
 
     def _start(self, panel: Panel, reading: History) -> None:
         self._copy_weights()
@@ -259,12 +259,13 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
     def _learned_on(self, rows: Continuation) -> dict[str, Any]:
         if self._recursion is None:
             return super()._learned_on(rows)
-        return learned_on(self._recursion, self._path, self._state, rows.whole(self._counts))
+        learned = learned_on(self._recursion, self._path, self._state, rows.whole(self._counts))
+        return learned | {"_path": learned["_path"].leant(self.network_share_)}
 
     def _empty_state(self, n_series: int) -> State:
         state, features = self._path.empty(self.series_ids_), None
         if self.network_ is not None and self._plan is not None:
-            state |= as_arrays(self.network_.encoder.empty(n_series))
+            state |= as_arrays(self.network_.empty(n_series))
             features = state["features"]
         return state | ({} if self._calibrator is None else self._calibrator.empty(state["group"], features))
 
@@ -314,7 +315,7 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
                 torch.from_numpy(u),
                 torch.from_numpy(panel.times).expand(u.shape),
                 torch.from_numpy(_gaps(state, panel)).expand(u.shape),
-                as_state(state, self.n_layers, network.encoder.nothing.dtype),
+                as_state(state, self.n_networks * self.n_layers, network.dtype),
                 torch.from_numpy(panel.covariates),
             )
 
@@ -373,11 +374,13 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
         model = super()._unpacked(parameters, learned)
         if (weights := learned.get("network_")) is not None:
             check_layers(weights, model.width, model.n_layers)
-            model.network_ = model._new_network(torch.Generator())
+            networks = [model._new_network(torch.Generator()) for _ in range(model.n_networks)]
+            model.network_ = FracNetwork.mean_of(networks)
             load_weights(model.network_, weights)
         model._copy_weights()
         if model.network_ is not None:
-            model._state = held_now(model._state, model.n_layers, silent=model._plan is None)
+            n_layers = model.n_networks * model.n_layers
+            model._state = held_now(model._state, n_layers, silent=model._plan is None)
         return model
 
     def _network_kernel(self, lags: NDArray[np.int64], lead: int) -> NDArray[np.float64]:
@@ -390,11 +393,3 @@ def _gaps(state: State, panel: Panel) -> NDArray[np.float64]:
     """Steps to each row of `panel` from the one before, the first from the time of `state`."""
     before = state["time"][0] if np.isfinite(state["time"][0]) else panel.times[0]
     return np.diff(panel.times, prepend=before)
-
-
-def _device(asked: str) -> str:
-    if asked == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if asked.startswith("cuda") and not torch.cuda.is_available():
-        raise ValueError(f"device={asked!r}, but torch finds no CUDA GPU. Use device='cpu' or device='auto'.")
-    return asked

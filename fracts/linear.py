@@ -290,6 +290,13 @@ class LinearPath:
             blocks.append((leads, w.centre, w.scale))
         return Reading(*(np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)))
 
+    def leant(self, share: float | Array) -> "LinearPath":
+        """The path with a `share`, one or (horizon,), of the anchors alone, blended as usual."""
+        usual = np.zeros_like(self.coefficients[:1])
+        blend = slice(self.memory.n_features + self.memory.covariates.n_known, None)
+        usual[:, blend] = self.coefficients[:, blend].mean(0)
+        return replace(self, coefficients=(1 - share) * self.coefficients + share * usual)
+
     def spectrum(self, lead: int) -> pd.DataFrame:
         """Weight of every mode in the forecast of `lead`: series (None: all), period, timescale, weight.
 

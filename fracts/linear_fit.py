@@ -71,12 +71,10 @@ def fit_linear(
     pooled: bool,
     strength: float | None = None,
     averaged: bool = True,
-    of_noise: bool = True,
 ) -> LinearPath:
     """Weigh penalties and anchors by rolling origins, solve on all origins, keep the held-out errors.
 
     strength: of the penalty, None to weigh several.  averaged: False for the best penalty and anchor alone.
-    of_noise: whether series that share coefficients have intervals by the noise of each.
     Warns (FitWarning) where the history is too short for a single held-out forecast.
     """
     values, n_all = (~np.isnan(panel.values)).sum(1), 1 if pooled else len(panel.values)
@@ -110,7 +108,7 @@ def fit_linear(
         solved = []
         for share in shares:
             mixtures = [mixture] if pooled else mixed_of_each(mixture, share, n_all, most)
-            solved.append(_solve(mixtures, share, batches, pooled, of_noise, untried))
+            solved.append(_solve(mixtures, share, batches, pooled, untried))
         coefficients, held_out, errors, noise = (np.concatenate(parts) for parts in zip(*solved, strict=True))
     seen = values.sum(keepdims=True) if pooled else values
     learned = mixture.memory, coefficients, held_out, errors, mixture.best
@@ -170,7 +168,6 @@ def _solve(
     share: Share,
     batches: Sequence[NDArray[np.int64]],
     pooled: bool,
-    of_noise: bool,
     untried: bool,
 ) -> tuple[Array, Array, Array, Array]:
     """Coefficients, held-out coefficients, quantiles of the errors and noise, as a `LinearPath` has them.
@@ -192,6 +189,6 @@ def _solve(
     if not pooled or n_series == 1:
         quantiles = own_quantiles(errors, n_series, overlaps(share.panel, np.arange(horizon)))
         return np.concatenate(final, axis=-1), held_out, quantiles, np.ones(n_series)
-    noise = noise_in(errors, n_series) if of_noise else np.ones(n_series)
+    noise = noise_in(errors, n_series)
     quantiles = shared_quantiles(errors, noise, horizon)
     return np.concatenate(final, axis=-1), held_out, quantiles, noise

@@ -96,7 +96,7 @@ def _states_before(
     network: FracNetwork, seen: Panel, begins: list[int], lead: int
 ) -> tuple[list[EncoderState], Array]:
     """State before each of the rows `begins`, ascending, and the shift (series, rows) at every row."""
-    state, states, shifts = network.encoder.empty(len(seen.values)), [], []
+    state, states, shifts = network.empty(len(seen.values)), [], []
     for begin, end in itertools.pairwise([0, *begins, seen.times.size]):
         if end > begin:
             features, state = _encode(network, seen.part(begin, end), state)

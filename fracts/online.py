@@ -16,7 +16,7 @@ from scipy.special import expit
 from fracts.encoder import FARTHEST
 from fracts.fast import compiled_network, compiles, of_each_kind
 from fracts.mode_weights import BASIS, KNOTS, LEAST
-from fracts.plan import Embedding, Layer, Plan
+from fracts.plan import Embedding, Encoding, Layer, Plan
 from fracts.series import State
 
 Array = NDArray[np.floating]
@@ -48,21 +48,27 @@ def encode_row(
     >>> from fracts.plan import plan_of
     >>> encoder = FracEncoder(8, 1, 2, 0, 4, (1.0, 100.0), torch.Generator())
     >>> head = QuantileHead(8, torch.tensor([0.1, 0.5, 0.9]), torch.zeros(1, 3, 3))
-    >>> plan = plan_of(FracNetwork(encoder, head, np.empty(0)))
+    >>> plan = plan_of(FracNetwork([encoder], head, np.empty(0)))
     >>> state = encode_row(plan, as_arrays(encoder.empty(1)), np.array([0.3]), 0.0, 0.0)
     >>> {name: array.shape for name, array in state.items()}
     {'layer_0_modes': (1, 2, 4, 4), 'layer_0_hold': (1, 2), 'layer_0_tail': (1, 2, 4), 'features': (1, 8)}
     """
-    dtype, beside = plan.norm.dtype, plan.beside[:0]
-    if covariates is not None and covariates.shape[1]:
-        beside = covariates.clip(-FARTHEST, FARTHEST).astype(dtype) @ plan.beside
-    before = [state[name] for name in plan.names]
-    if before[0].dtype != dtype:
-        modes, hold, tail = of_each_kind(before)
-        before = [*(x.astype(dtype) for x in modes), *(x.astype(dtype) for x in hold), *tail]
-    step: Step = compiled_network().network_row if compiles() else network_row
-    after, features = step(plan, u, beside, time, gap, before)
-    return dict(zip(plan.names, after, strict=True), features=features)
+    after: State = {}
+    features = []
+    for encoder in plan.encoders:
+        dtype, beside = encoder.norm.dtype, encoder.beside[:0]
+        if covariates is not None and covariates.shape[1]:
+            beside = covariates.clip(-FARTHEST, FARTHEST).astype(dtype) @ encoder.beside
+        before = [state[name] for name in encoder.names]
+        if before[0].dtype != dtype:
+            modes, hold, tail = of_each_kind(before)
+            before = [*(x.astype(dtype) for x in modes), *(x.astype(dtype) for x in hold), *tail]
+        step: Step = compiled_network().network_row if compiles() else network_row
+        moved, own = step(encoder, u, beside, time, gap, before)
+        after |= zip(encoder.names, moved, strict=True)
+        features.append(own)
+    after["features"] = features[0] if len(features) == 1 else np.concatenate(features, -1)
+    return after
 
 
 def head_row(
@@ -107,7 +113,7 @@ def due_row(plan: Plan, features: Array, leads: NDArray[np.int64], known: Array)
     if known.shape[-1]:
         traits = _silu(known.astype(features.dtype) @ plan.traits + plan.traits_bias)
         weights = (features @ plan.weigh + plan.weigh_bias).reshape(*features.shape[:2], 3, -1)
-        outputs += np.einsum("blpt,bt->pbl", weights, traits)
+        outputs += plan.share[:, None, leads - 1] * np.einsum("blpt,bt->pbl", weights, traits)
     least, most = plan.least[:, None, leads - 1], plan.most[:, None, leads - 1]
     moves: NDArray[np.float64] = np.clip(outputs, least, most).astype(np.float64)
     return moves
@@ -123,26 +129,26 @@ def _outputs(plan: Plan, features: Array, ahead: Array | None, parts: int) -> Ar
         traits = _silu(ahead.astype(features.dtype) @ plan.traits + plan.traits_bias)
         weights = features @ plan.weigh[:, : parts * n_traits] + plan.weigh_bias[: parts * n_traits]
         weights = weights.reshape(-1, parts, n_traits)
-        outputs = outputs + weights @ traits.swapaxes(-1, -2)
+        outputs = outputs + plan.share[:parts] * (weights @ traits.swapaxes(-1, -2))
     return np.clip(outputs, plan.least[:parts], plan.most[:parts], out=outputs)
 
 
 def network_row(
-    plan: Plan, u: Array, beside: Array, time: float, gap: float, before: Memories
+    encoder: Encoding, u: Array, beside: Array, time: float, gap: float, before: Memories
 ) -> tuple[Memories, Array]:
     """State of all layers, and features (batch, width), after a row.
 
     u: (batch,), NaN where missing.  beside: (batch, 2 * width), of covariates, or none.  before: the state of
     all layers.
     """
-    x, gate, wave = _tokens(plan.embedding, u, beside, time)
+    x, gate, wave = _tokens(encoder.embedding, u, beside, time)
     seen = _seen(u)
     own_of = list(zip(*of_each_kind(before), strict=True))
     if len(u) == 1:  # without an axis of series every call is cheaper
         x, gate, seen = x[0], gate[0], None if seen is None else seen[0]
         own_of = [(modes[0], hold[0], tail[0]) for modes, hold, tail in own_of]
     value, after = x, []
-    for layer, own in zip(plan.layers, own_of, strict=True):
+    for layer, own in zip(encoder.layers, own_of, strict=True):
         mixed, memory = _mix(layer, value, gate, seen, gap, wave, own)
         after.append(memory)
         x = x + mixed
@@ -152,7 +158,7 @@ def network_row(
         x += np.dot(_silu(h), layer.narrow)
         x += layer.narrow_bias
         value = gate = x * _shrink(x, layer.eps)
-    features = value * plan.norm
+    features = value * encoder.norm
     if len(u) == 1:
         after, features = (
             [(modes[None], hold[None], tail[None]) for modes, hold, tail in after],

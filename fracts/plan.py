@@ -52,26 +52,48 @@ class Layer(NamedTuple):
     eps: float
 
 
-class Plan(NamedTuple):
-    """The weights of a network."""
+class Encoding(NamedTuple):
+    """The weights of an encoder."""
 
     embedding: Embedding
     beside: Array  # (columns, 2 * width)
     layers: tuple[Layer, ...]
-    packed: Array  # embedding, norm and layers in one array, for the compiled step
-    names: tuple[str, ...]  # of the modes of all layers, of their hold, and of their tails
+    packed: Array  # all of these, as compiled code takes them
+    names: tuple[str, ...]  # of its arrays in a state
     norm: Array  # (width,)
-    head: Array  # (width, 3 * horizon)
-    shift: Array  # (width, horizon), its first part
+
+
+class Plan(NamedTuple):
+    """The weights of a network; features are those of its encoders side by side."""
+
+    encoders: tuple[Encoding, ...]
+    head: Array  # (features, 3 * horizon)
+    shift: Array  # (features, horizon), its first part
     head_bias: Array  # (3 * horizon,)
+    share: Array  # (3, horizon), of what traits add
     least: Array  # (3, horizon), what the head says stays above
     most: Array  # (3, horizon), and below
     traits: Array  # (known, traits)
     traits_bias: Array  # (traits,)
-    weigh: Array  # (width, 3 * traits)
+    weigh: Array  # (features, 3 * traits)
     weigh_bias: Array  # (3 * traits,)
     levels: Array  # (levels,)
     median: int  # place among the levels
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those of the arrays of all encoders in a state."""
+        return tuple(chain(*(encoder.names for encoder in self.encoders)))
+
+    @property
+    def turns(self) -> NDArray[np.float64]:
+        """Of the seasonal heads, a step."""
+        return self.encoders[0].embedding.turns
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """That of the weights."""
+        return self.encoders[0].norm.dtype
 
 
 def plan_of(network: FracNetwork) -> Plan:
@@ -83,34 +105,21 @@ def plan_of(network: FracNetwork) -> Plan:
     >>> from fracts.heads import QuantileHead
     >>> encoder = FracEncoder(8, 1, 2, 0, 4, (1.0, 100.0), torch.Generator())
     >>> head = QuantileHead(8, torch.tensor([0.1, 0.5, 0.9]), torch.zeros(1, 3, 3))
-    >>> plan_of(FracNetwork(encoder, head, np.empty(0))).layers[0].values.shape
+    >>> plan_of(FracNetwork([encoder], head, np.empty(0))).encoders[0].layers[0].values.shape
     (8, 8)
     """
-    encoder: Any = network.encoder
     head: Any = network.head
-    width, nobody = encoder.nothing.shape[1], encoder.nothing.detach().new_zeros(0)
+    nobody = head.out.bias.detach().new_zeros(0)
     with torch.no_grad():
-        norms = [torch.ones_like(encoder.norm.weight)] + [encoder.norm.weight] * (len(encoder.mixers) - 1)
-        parts = zip(encoder.mixers, encoder.blocks, norms, strict=True)
-        layers = [_layer(mixer, block, norm, encoder.norm.eps) for mixer, block, norm in parts]
-        embedding = Embedding(
-            turns=_array(network.frequencies.double()),
-            embed=_array(encoder.embed.weight[:, 0]),
-            even=_array(encoder.even.weight.T),
-            even_bias=_array(encoder.even.bias),
-            nothing=_array(encoder.nothing),
-        )
-        norm = _array(encoder.norm.weight)
+        share, horizon = head.share.flatten(), head.share.shape[1]
+        weight = head.out.weight.T * share
+        turns = _array(network.frequencies.double())
         return Plan(
-            embedding=embedding,
-            beside=_array(nobody.view(0, 2 * width) if encoder.beside is None else encoder.beside.weight.T),
-            layers=tuple(layers),
-            packed=_packed(embedding, norm, layers),
-            names=tuple(chain(*zip(*(layer_names(i) for i in range(len(layers))), strict=True))),
-            norm=norm,
-            head=_array(head.out.weight.T),
-            shift=_array(head.out.weight[: head.out.weight.shape[0] // 3].T),
-            head_bias=_array(head.out.bias),
+            encoders=tuple(_encoding(one, turns, place) for place, one in enumerate(network.encoders)),
+            head=_array(weight),
+            shift=_array(weight[:, :horizon]),
+            head_bias=_array(head.out.bias * share + head.level.flatten()),
+            share=_array(head.share),
             least=_array(head.least),
             most=_array(head.most),
             traits=_array(nobody.view(0, 0) if head.traits is None else head.traits.weight.T),
@@ -120,6 +129,32 @@ def plan_of(network: FracNetwork) -> Plan:
             levels=_array(head.levels),
             median=int(head.median),
         )
+
+
+def _encoding(encoder: Any, turns: NDArray[np.float64], place: int) -> Encoding:
+    """The weights of the encoder that stands at `place` among those of its network."""
+    n_layers, width = len(encoder.mixers), encoder.nothing.shape[1]
+    norms = [torch.ones_like(encoder.norm.weight)] + [encoder.norm.weight] * (n_layers - 1)
+    parts = zip(encoder.mixers, encoder.blocks, norms, strict=True)
+    layers = [_layer(mixer, block, norm, encoder.norm.eps) for mixer, block, norm in parts]
+    embedding = Embedding(
+        turns=turns,
+        embed=_array(encoder.embed.weight[:, 0]),
+        even=_array(encoder.even.weight.T),
+        even_bias=_array(encoder.even.bias),
+        nothing=_array(encoder.nothing),
+    )
+    norm = _array(encoder.norm.weight)
+    names = map(layer_names, range(place * n_layers, (place + 1) * n_layers))
+    nobody = encoder.nothing.new_zeros(0, 2 * width)
+    return Encoding(
+        embedding=embedding,
+        beside=_array(nobody if encoder.beside is None else encoder.beside.weight.T),
+        layers=tuple(layers),
+        packed=_packed(embedding, norm, layers),
+        names=tuple(chain(*zip(*names, strict=True))),
+        norm=norm,
+    )
 
 
 def _layer(mixer: Any, block: Any, norm: Tensor, eps: float) -> Layer:

@@ -77,8 +77,9 @@ def _kind(array: NDArray[Any], like: NDArray[Any]) -> tuple[str, int]:
 
 def check_layers(weights: Mapping[str, NDArray[Any]], width: int, n_layers: int) -> None:
     """ValueError unless `weights` hold `n_layers` layers of `width`: before so large a network is made."""
-    last = f"encoder.blocks.{n_layers - 1}.1.weight"
-    if last not in weights or weights[last].shape != (2 * width, width):
+    name = f"blocks.{n_layers - 1}.1.weight"
+    last = weights.get(f"encoders.0.{name}", weights.get(f"encoder.{name}"))
+    if last is None or last.shape != (2 * width, width):
         raise ValueError(
             f"the weights are not those of {n_layers} layers of width {width}. "
             "Leave parameters as they were at fit."

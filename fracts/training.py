@@ -1,7 +1,6 @@
-"""Training the network with Lightning: silent, on one device, from generators of its own.
+"""Training networks with Lightning: silent, on one device, from generators of its own.
 
-The network starts as the linear path. Held-out time decides when to stop, and what stays: a part of the
-network that does not beat the linear path there adds nothing.
+A network starts as the anchors that it leans on. Held-out time tells when to stop, and what it has a say in.
 """
 
 import logging
@@ -16,17 +15,59 @@ from lightning.pytorch.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
+from fracts.cuts import common_ends
 from fracts.epochs import tell
-from fracts.heads import PARTS, pinball
+from fracts.heads import pinball
+from fracts.linear import LinearPath
 from fracts.network import FracNetwork, one_thread
-from fracts.windows import Epoch, RandomWindows, Window
+from fracts.network_share import Shares, settle
+from fracts.series import Panel
+from fracts.windows import Epoch, RandomWindows, Rest, Window, held_out_windows
 
 log = logging.getLogger("fracts")
 
-PATIENCE = 3  # epochs without a better held-out loss
-STRETCHES = 8  # of held-out time, for the standard error of a gain
-_PROVEN = 0.01, 0.99  # quantiles over held-out rows that what the network says stays between
-_CLEAR = 2.0  # standard errors: of the epochs that were tried the one of the largest gain is looked at
+TOKENS = 2048  # rows of a training batch, unless told
+_PATIENCE = 0.25  # of the epochs, without a better held-out loss
+PATIENCE = 3  # epochs at least
+
+
+def train_beside(
+    networks: list[FracNetwork],
+    panel: Panel,
+    path: LinearPath,
+    seeds: list[int],
+    *,
+    window: int,
+    batch_size: int | None,
+    max_epochs: int,
+    learning_rate: float,
+    device: str,
+    trainer: Callable[[], lightning.Trainer] | None,
+    verbose: int,
+) -> tuple[FracNetwork, list[Epoch], Shares]:
+    """Train `networks` on the history before the last fold of `path`, windows drawn by a seed for each: their
+    mean, settled beside `path`, the history of one after the other, and the shares of their mean.
+
+    batch_size: windows at once; None for as many as hold a fixed number of rows. Raises what `train` does.
+    """
+    rest = Rest.of(panel, path)
+    # All series share the networks, whatever they share of the linear path.
+    begin, stop = np.searchsorted(panel.times, common_ends(panel)[[0, -1]], side="right").tolist()
+    length, held_out = min(window, stop), held_out_windows(rest, stop, window)
+    history = []
+    for network, seed in zip(networks, seeds, strict=True):
+        history += train(
+            network,
+            RandomWindows(rest, begin, stop, length, batch_size or max(1, TOKENS // length), seed),
+            held_out,
+            max_epochs=max_epochs,
+            learning_rate=learning_rate,
+            device=device,
+            trainer=trainer,
+            verbose=verbose,
+        )
+    whole = FracNetwork.mean_of(networks)
+    return whole, history, settle(whole, held_out)
 
 
 @one_thread()
@@ -40,13 +81,14 @@ def train(
     device: str,
     trainer: Callable[[], lightning.Trainer] | None,
     verbose: int,
-) -> tuple[list[Epoch], tuple[str, ...]]:
-    """Train `network` in place; its history, and the parts that beat the linear path (others are silent).
+) -> list[Epoch]:
+    """Train `network` in place, by its loss on `held_out` windows: its history.
 
     Raises ValueError where the numbers stop being finite, TypeError where `trainer` returns no Trainer.
     """
     steps = max_epochs * batches.n_batches
-    fitting = _Fitting(network, held_out, learning_rate, steps, captured=trainer is None)
+    patience = max(PATIENCE, round(_PATIENCE * max_epochs))
+    fitting = _Fitting(network, held_out, learning_rate, steps, patience, captured=trainer is None)
     loader = DataLoader(batches, batch_size=None, generator=torch.Generator())
     with _quiet():
         runner = trainer() if trainer else _trainer(max_epochs, device, progress=verbose > 0)
@@ -63,67 +105,7 @@ def train(
             ) from error
     network.cpu().eval()
     network.load_state_dict(fitting.best)
-    kept = _kept(network, held_out)
-    log.info("of the network %s on held-out time", " and ".join(kept) + " stay" if kept else "nothing stays")
-    return fitting.history, kept
-
-
-@torch.no_grad()
-def _kept(network: FracNetwork, held_out: list[Window]) -> tuple[str, ...]:
-    """Parts of the head that clearly lower the held-out loss; the others are silenced.
-
-    A shift is judged beside what is left of the stretch, and beside the one number for each lead that would
-    have been best: what a constant does for this time alone is no gain of a network. The standard error of a
-    mean over stretches of time tells what is clear. What is left stays within the range it had on held-out
-    time: what it would do elsewhere was never tried.
-    """
-    trained = {name: w.clone() for name, w in network.head.state_dict().items()}
-    kept: tuple[str, ...] = ()
-    network.head.silence(*PARTS)
-    before = _loss_by_time(network, held_out)
-    for part in PARTS:
-        if part == "shift":
-            before = _loss_by_time(network, held_out, _bias(network, held_out))
-        network.head.load_state_dict(trained)
-        network.head.silence(*(other for other in PARTS if other != part and other not in kept))
-        after = _loss_by_time(network, held_out)
-        gain = before - after
-        if len(gain) > 1 and gain.mean() > _CLEAR * gain.std() / len(gain) ** 0.5:
-            kept = (*kept, part)
-        network.head.silence(*(part for part in PARTS if part not in kept))
-    network.head.load_state_dict(trained)
-    network.head.silence(*(part for part in PARTS if part not in kept))
-    if kept:
-        least, most = _range(network, held_out)
-        network.head.hold_within(least, most, kept)
-    return kept
-
-
-def _range(network: FracNetwork, held_out: list[Window]) -> Tensor:
-    """Least and most that the head says of each lead on held-out time, outliers left out: (2, 3, horizon)."""
-    said = []
-    for window in held_out:
-        features, _ = network.features(*window[:3], window.covariates)
-        known = ~window.rest.isnan().all(-1)
-        said.append(network.head.moves(features[known], window.ahead[known]))
-    return torch.from_numpy(np.quantile(torch.cat(said).numpy(), _PROVEN, axis=0)).float()
-
-
-def _bias(network: FracNetwork, held_out: list[Window]) -> Tensor:
-    """Median held-out error at each lead: (horizon,)."""
-    errors = []
-    for window in held_out:
-        quantiles, _ = network(*window[:4], window.covariates, window.ahead)
-        errors.append((window.rest - quantiles[..., network.head.median]).flatten(0, 1))
-    return torch.cat(errors).nanmedian(0).values.nan_to_num()
-
-
-def _loss_by_time(network: FracNetwork, held_out: list[Window], bias: Tensor | float = 0.0) -> Tensor:
-    """Held-out loss in each of a few stretches of time (stretches,), a `bias` (horizon,) taken out."""
-    told = [window._replace(rest=window.rest - bias) for window in held_out]
-    rows = torch.cat([_losses(network, window).nanmean(-1) for window in told]).nanmean(0)
-    known = rows[~rows.isnan()]
-    return torch.stack([part.mean() for part in known.tensor_split(min(STRETCHES, max(1, len(known))))])
+    return fitting.history
 
 
 def _mean(*losses: Tensor) -> Tensor:
@@ -146,7 +128,7 @@ class _Loss(nn.Module):
 
 def _losses(network: FracNetwork, window: Window) -> Tensor:
     """Quantile losses (batch, time, horizon): NaN where no truth is known, infinite if a forecast is NaN."""
-    seen = window.covariates, window.ahead
+    seen = window.covariates, window.ahead, window.noise
     quantiles, _ = network(window.u, window.times, window.gap, window.group, *seen)
     losses = pinball(quantiles, window.rest, network.head.levels)
     unknown = window.rest.isnan()
@@ -180,12 +162,13 @@ class _Fitting(lightning.LightningModule):
         held_out: list[Window],
         learning_rate: float,
         n_steps: int,
+        patience: int,
         captured: bool = False,
     ) -> None:
         super().__init__()
         self.network, self.held_out, self.captured = network, held_out, captured
         self.loss: _Loss | None = None
-        self.learning_rate, self.n_steps = learning_rate, n_steps
+        self.learning_rate, self.n_steps, self.patience = learning_rate, n_steps, patience
         self.history: list[Epoch] = []
         self.best: dict[str, Tensor] = {}
         self.best_loss = float("inf")
@@ -217,7 +200,7 @@ class _Fitting(lightning.LightningModule):
             raise ValueError(f"the loss is {first.item()} in epoch {self.current_epoch}")
         self._record(self.current_epoch + 1, float(losses.mean()))
         best = min(self.history, key=lambda epoch: epoch.held_out_loss)
-        if self.history[-1].epoch - best.epoch >= PATIENCE:
+        if self.history[-1].epoch - best.epoch >= self.patience:
             self.trainer.should_stop = True
 
     def _record(self, epoch: int, train_loss: float) -> None:

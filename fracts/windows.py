@@ -1,7 +1,7 @@
-"""Training windows: stretches of the standardised series and of what the linear path left over."""
+"""Training windows: stretches of the standardised series and of what its anchors leave over."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,10 +40,12 @@ class Window(NamedTuple):
     times: Tensor  # (batch, time), steps, float64
     gap: Tensor  # (batch, time), steps since the row before, float64
     group: Tensor  # (batch,)
-    rest: Tensor  # (batch, time, horizon), targets minus the linear path, NaN where unknown
+    rest: Tensor  # (batch, time, horizon), targets less the anchors, NaN where unknown
+    linear: Tensor  # (batch, time, horizon), what the linear path would add to these, NaN where not held out
     covariates: Tensor  # (batch, time, columns)
     ahead: Tensor  # (batch, time, horizon, known), covariates known in advance
     weight: Tensor  # (batch,), what an error counts
+    noise: Tensor  # (batch,), of the series, in which the errors of the linear path are told
 
 
 @dataclass(frozen=True)
@@ -54,31 +56,38 @@ class Rest:
     times: NDArray[np.float64]  # (time,)
     group: NDArray[np.int64]  # (series,)
     rest: NDArray[np.float32]  # (series, time, horizon)
+    linear: NDArray[np.float32]  # (series, time, horizon)
     covariates: NDArray[np.float32]  # (series, time + 1, columns), a row of zeros at the end
     n_known: int  # the first columns
     row_ahead: NDArray[np.int64]  # (series or 1, time, horizon), of each lead; the last one for none
     weight: NDArray[np.float32]  # (series,), what an error counts
+    noise: NDArray[np.float32]  # (series,)
 
     @classmethod
     def of(cls, panel: Panel, path: LinearPath) -> "Rest":
-        """Standardised values, and standardised targets less the held-out forecasts of `path`.
+        """Standardised values, and standardised targets less the anchors of `path`.
 
-        In-sample forecasts would leave less than what is left in the future, and of another kind.
+        These are blended as was learned before the last fold, which tells how good a network is.
         """
         reading = path.held_out_readings(panel)
+        before = replace(path, coefficients=path.held_out[:, -1]).leant(1.0)
+        state = path.empty(path.ids)
+        anchors = before.unaware(state, panel)[0].leads
         u = (panel.values - reading.centre) / reading.scale
         wanted = known_targets(panel, path.memory.horizon, path.memory.longest_season)
-        rest = (wanted - reading.centre[..., None]) / reading.scale[..., None] - reading.leads
+        rest = (wanted - reading.centre[..., None]) / reading.scale[..., None] - anchors
         row, found = panel.rows_ahead(path.memory.horizon)
         return cls(
             u,
             panel.times,
-            path.empty(path.ids)["group"],
+            state["group"],
             rest.astype(np.float32),
+            (reading.leads - anchors).astype(np.float32),
             np.pad(panel.covariates, ((0, 0), (0, 1), (0, 0))).astype(np.float32),
             path.memory.covariates.n_known,
             np.where(found, row, panel.times.size),
             _weights(rest),
+            state["noise"].astype(np.float32),
         )
 
     def window(self, series: NDArray[np.int64], starts: NDArray[np.int64], length: int) -> Window:
@@ -95,9 +104,11 @@ class Rest:
             torch.from_numpy(np.diff(times, prepend=times[:, :1])),
             torch.from_numpy(self.group[series]),
             torch.from_numpy(_stretches(self.rest, series, starts, length)),
+            torch.from_numpy(_stretches(self.linear, series, starts, length)),
             torch.from_numpy(_stretches(self.covariates, series, starts, length)),
             torch.from_numpy(ahead),
             torch.from_numpy(self.weight[series]),
+            torch.from_numpy(self.noise[series]),
         )
 
 

@@ -142,8 +142,9 @@ def _random_weights(network: nn.Module, seed: int) -> None:
             spread = weights.shape[1] ** -0.5 if weights.ndim == 2 and not name.endswith("nothing") else 0.5
             weights.copy_(spread * torch.randn(weights.shape, generator=generator))
         for name, bound in network.named_buffers():
-            if name.endswith(("least", "most")):
-                bound.fill_(2.0 if name.endswith("most") else -2.0)
+            for kind, number in (("least", -2.0), ("most", 2.0), ("share", 1.0), ("level", 0.0)):
+                if name.endswith(kind):
+                    bound.fill_(number)
 
 
 @pytest.fixture(scope="session")

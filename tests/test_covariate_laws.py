@@ -221,7 +221,7 @@ def test_a_network_learns_what_no_linear_path_can_of_what_is_known_ahead():
     small = {"width": 8, "n_heads": 2, "window": 64, "random_state": 0, "season_lengths": ()}
     model = FracForecaster(1, n_layers=1, max_epochs=3, learning_rate=2e-2, **small).fit(y[:440], X)
     linear = FracForecaster(1, n_layers=0, **small).fit(y[:440], X)
-    assert "shift" in model.network_kept_
+    assert model.network_share_.all()
     assert model.score(y[440:], X) > 0.8 * linear.score(y[440:], X)
 
 

@@ -28,7 +28,7 @@ LEVELS = [50, 90]
 def steady(model):
     """How close two ways to one forecast are, relative to the data."""
     network = getattr(model, "network_", None)
-    return 1e-10 if network is None or network.encoder.nothing.dtype == torch.float64 else 1e-5
+    return 1e-10 if network is None or network.dtype == torch.float64 else 1e-5
 
 
 @pytest.fixture

@@ -100,16 +100,35 @@ def test_the_middle_quantile_of_the_least_loss_is_the_median():
 def test_what_the_head_says_stays_within_its_range(random_weights, seed, size):
     head, features = make_head(random_weights, seed)
     least, most = torch.tensor([-0.3, -0.2, -0.1]), torch.tensor([0.1, 0.4, 0.2])
-    head.hold_within(least[:, None].expand(3, 3), most[:, None].expand(3, 3), PARTS)
+    head.hold_within(least[:, None].expand(3, 3), most[:, None].expand(3, 3))
     said = head.moves(size * features)
     assert ((said >= least[:, None]) & (said <= most[:, None])).all()
     assert (said > least[:, None]).any()
 
 
-def test_a_range_holds_the_part_it_was_made_for(random_weights):
+def test_a_share_scales_what_is_said_and_a_level_is_added(random_weights):
     head, features = make_head(random_weights, 0)
-    free = head.moves(features)
-    head.hold_within(torch.zeros(3, 3), torch.zeros(3, 3), ["shift"])
-    said = head.moves(features)
-    assert not said[..., 0, :].any()
-    torch.testing.assert_close(said[..., 1:, :], free[..., 1:, :])
+    head.hold_within(torch.full((3, 3), -torch.inf), torch.full((3, 3), torch.inf))
+    whole = head.moves(features)
+    head.share[:], head.level[:] = torch.tensor([[0.5], [0.0], [1.0]]), torch.tensor([[0.0], [0.2], [0.1]])
+    expected = whole * torch.tensor([[0.5], [0.0], [1.0]]) + torch.tensor([[0.0], [0.2], [0.1]])
+    torch.testing.assert_close(head.moves(features), expected)
+    shift = torch.stack([head.shift_of(features, lead) for lead in (1, 2, 3)], -1)
+    torch.testing.assert_close(shift, expected[..., 0, :])
+
+
+@pytest.mark.parametrize("n_known", [0, 2])
+def test_the_mean_of_heads_says_the_mean_of_what_each_says(random_weights, n_known):
+    def one(seed):
+        head = QuantileHead(6, LEVELS, torch.zeros(1, 3, 5), n_known, torch.Generator())
+        random_weights(head, seed)
+        head.hold_within(torch.full((3, 3), -torch.inf), torch.full((3, 3), torch.inf))
+        return head
+
+    heads, draws = [one(seed) for seed in range(3)], torch.Generator().manual_seed(0)
+    features = torch.randn(3, 2, 4, 6, generator=draws)  # of each head
+    ahead = torch.randn(2, 4, 3, n_known, generator=draws)
+    whole = QuantileHead.mean_of(heads).moves(torch.cat(list(features), -1), ahead)
+    each = [head.moves(own, ahead) for head, own in zip(heads, features, strict=True)]
+    torch.testing.assert_close(whole, torch.stack(each).mean(0))
+    assert each[0].abs().min() > 0

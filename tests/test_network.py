@@ -245,7 +245,7 @@ def encoded(network, u, start=0.0):
     times = (start + torch.arange(u.shape[1], dtype=torch.float64)).expand(u.shape)
     gap = times.diff(dim=1, prepend=times[:, :1])
     with torch.no_grad():
-        return network.encode(u, times, gap, network.encoder.empty(len(u)))
+        return network.encode(u, times, gap, network.empty(len(u)))
 
 
 @pytest.mark.parametrize("values", ["numbers", "none", "zeros", "huge"])
@@ -275,7 +275,7 @@ def test_a_silent_network_is_the_linear_path(random_weights):
         np.testing.assert_allclose(silent, alone, rtol=1e-13, atol=1e-13)
     means = [m.forecast(point="mean") for m in (model.apply(y), linear)]
     np.testing.assert_allclose(*means, rtol=1e-13, atol=1e-13)
-    assert linear.network_ is None and linear.history_ == [] and not linear.network_kept_
+    assert linear.network_ is None and linear.history_ == [] and not linear.network_share_.any()
 
 
 def test_a_silent_network_is_not_carried_along(random_weights):
@@ -293,7 +293,7 @@ def test_a_silent_network_is_not_carried_along(random_weights):
 def test_a_history_too_short_to_train_on_is_the_linear_path_alone():
     y = weekly(1)[:60, 0]
     model, linear = make().fit(y), make(n_layers=0).fit(y)
-    assert model.history_ == [] and not model.network_kept_
+    assert model.history_ == [] and not model.network_share_.any()
     np.testing.assert_allclose(model.forecast(level=90), linear.forecast(level=90), rtol=1e-13)
 
 

@@ -25,7 +25,7 @@ def make_network(random_weights, seed=0, *, n_layers=2, n_frequencies=2):
     draws = torch.Generator().manual_seed(seed)
     errors = torch.randn(3, 4, len(QUANTILES), generator=draws).sort(-1).values
     head = QuantileHead(16, torch.from_numpy(QUANTILES), errors)
-    network = FracNetwork(encoder, head, 2 * np.pi * np.arange(1, n_frequencies + 1) / 24)
+    network = FracNetwork([encoder], head, 2 * np.pi * np.arange(1, n_frequencies + 1) / 24)
     random_weights(network, seed)
     return network
 
@@ -39,7 +39,7 @@ def numpy_row(network, state, u, time, gap):
 
 def torch_row(network, state, u, time, gap):
     """The same row by the torch pass."""
-    before = as_state(state, len(network.encoder.mixers), network.encoder.nothing.dtype)
+    before = as_state(state, sum(name.endswith("modes") for name in state), network.dtype)
     times, gaps = (torch.full((len(u), 1), x, dtype=torch.float64) for x in (time, gap))
     with torch.no_grad():
         return as_arrays(network.encode(torch.from_numpy(u)[:, None], times, gaps, before)[1])
@@ -48,7 +48,7 @@ def torch_row(network, state, u, time, gap):
 def run(network, step, rows, batch=1, seed=0):
     """The state after `rows` rows of random values, gaps and missing values."""
     draws = np.random.default_rng(seed)
-    state, time = as_arrays(network.encoder.empty(batch)), 0.0
+    state, time = as_arrays(network.empty(batch)), 0.0
     for _ in range(rows):
         gap = float(draws.choice([0.0, 1.0, 1.0, 3.5, 900.0]))
         time += gap
@@ -95,7 +95,7 @@ def test_the_compiled_step_says_the_same(random_weights, dtype, n_layers, n_freq
         for u in (draws.normal(size=batch), np.where(np.arange(batch) == 0, np.nan, 0.5)):
             for beside in (0, batch):
                 more = draws.normal(size=(beside, 32)).astype(before[0].dtype)
-                row = plan_of(network), u, more, 1234.5, 2.5, before
+                row = plan_of(network).encoders[0], u, more, 1234.5, 2.5, before
                 found, expected = (step(*row) for step in (compiled_network.network_row, network_row))
                 for one, other in zip([*found[0], found[1]], [*expected[0], expected[1]], strict=True):
                     np.testing.assert_allclose(one, other, rtol=0, atol=SAME[dtype] * np.abs(other).max())
@@ -118,7 +118,7 @@ def test_a_row_without_a_value_moves_the_decay_alone(random_weights):
     network = make_network(random_weights).double()
     state = run(network, numpy_row, 10)
     after = numpy_row(network, state, np.array([np.nan]), 50.0, 4.0)
-    for i, mixer in enumerate(network.encoder.mixers):
+    for i, mixer in enumerate(network.encoders[0].mixers):
         modes, hold = f"layer_{i}_modes", f"layer_{i}_hold"
         fade = np.exp(-4.0 * state[hold][..., None] * mixer.rates.numpy())
         np.testing.assert_allclose(after[modes], fade[..., None] * state[modes], rtol=1e-12)
@@ -128,16 +128,33 @@ def test_a_row_without_a_value_moves_the_decay_alone(random_weights):
 def test_orders_far_out_of_the_table_are_its_ends(random_weights):
     network = make_network(random_weights)
     with torch.no_grad():
-        network.encoder.mixers[0].controls.bias[4:8] = torch.tensor([-300.0, 300.0, 300.0, -300.0])
+        network.encoders[0].mixers[0].controls.bias[4:8] = torch.tensor([-300.0, 300.0, 300.0, -300.0])
     found, expected = (run(network, step, 10) for step in (numpy_row, torch_row))
     assert_same(found, expected, ROUNDING[torch.float32])
+
+
+def test_networks_side_by_side_step_as_each_does(random_weights):
+    networks = [make_network(random_weights, seed) for seed in range(3)]
+    whole = FracNetwork.mean_of(networks)
+    together = run(whole, numpy_row, 12, batch=2)
+    apart = [run(network, numpy_row, 12, batch=2) for network in networks]
+    features = np.concatenate([state["features"] for state in apart], -1)
+    np.testing.assert_array_equal(together["features"], features)
+    for i, state in enumerate(apart):
+        for layer in (0, 1):
+            name = f"layer_{2 * i + layer}_modes"
+            np.testing.assert_array_equal(together[name], state[f"layer_{layer}_modes"])
+    assert_same(together, run(whole, torch_row, 12, batch=2), 1e-5)
+    shift = np.mean([shift_row(plan_of(n), s["features"]) for n, s in zip(networks, apart, strict=True)], 0)
+    np.testing.assert_allclose(shift_row(plan_of(whole), features), shift, rtol=1e-5, atol=1e-6)
+    assert np.ptp([state["features"] for state in apart], axis=0).min() > 0
 
 
 @pytest.mark.parametrize("size", [1e3, 1e6, 1e12])
 def test_a_covariate_far_from_all_that_was_seen_leaves_forecasts_finite(random_weights, size):
     encoder = FracEncoder(16, 2, 2, 2, 8, (1.0, 1e4), torch.Generator().manual_seed(0), n_covariates=2)
     head = QuantileHead(16, torch.from_numpy(QUANTILES), torch.zeros(1, 4, len(QUANTILES)))
-    network = FracNetwork(encoder, head, 2 * np.pi * np.arange(1, 3) / 24)
+    network = FracNetwork([encoder], head, 2 * np.pi * np.arange(1, 3) / 24)
     random_weights(network, 0)
     draws = np.random.default_rng(0)
     u, covariates = draws.normal(size=(3, 8)), size * draws.normal(size=(3, 8, 2))
@@ -171,7 +188,7 @@ def test_a_step_leaves_the_state_before_it_alone(random_weights):
 
 def test_zeros_write_nothing_into_the_first_layer(random_weights):
     network = make_network(random_weights)
-    state = as_arrays(network.encoder.empty(1))
+    state = as_arrays(network.empty(1))
     for t in range(100):
         state = numpy_row(network, state, np.zeros(1), float(t), 1.0)
     assert (state["layer_0_modes"] == 0).all()

@@ -9,6 +9,7 @@ import torch
 from sklearn.base import clone
 
 from fracts import FracForecaster, FracRidge, backtest, passes
+from fracts.network import FracNetwork
 from fracts.scores import naive_scale, rmsse
 
 SMALL = {"season_lengths": 7, "past_only": ("wind",)}
@@ -16,8 +17,8 @@ MODELS = {
     "ridge": FracRidge(3, **SMALL),
     "network": FracForecaster(3, width=8, n_layers=1, n_heads=2, random_state=0, **SMALL),
     "ridge on the log scale": FracRidge(3, transform="log", **SMALL),
-    "network on the log scale": FracForecaster(
-        3, width=8, n_layers=2, n_heads=2, random_state=0, transform="log", lower=0.1, **SMALL
+    "networks on the log scale": FracForecaster(
+        3, width=8, n_layers=2, n_heads=2, n_networks=2, random_state=0, transform="log", lower=0.1, **SMALL
     ),
 }
 SAME = {"rtol": 1e-4, "atol": 1e-4}  # networks: float32; a mean of exponentials stretches the last digits
@@ -27,10 +28,11 @@ SAME = {"rtol": 1e-4, "atol": 1e-4}  # networks: float32; a mean of exponentials
 def lively_networks(monkeypatch, random_weights):
     """Networks get random weights in place of a training: none is silent, and a fit is fast."""
 
-    def train(model, network, panel, seed):
-        random_weights(network, seed % 1000)
+    def train(model, networks, panel, seeds):
+        model.network_ = FracNetwork.mean_of(networks)
+        random_weights(model.network_, seeds[0] % 1000)
         with torch.no_grad():  # intervals stay such that exponentials of them do not overflow
-            for weights in network.head.parameters():
+            for weights in model.network_.head.parameters():
                 weights.mul_(0.2)
 
     monkeypatch.setattr(FracForecaster, "_train", train)
@@ -116,7 +118,7 @@ def test_what_is_known_ahead_is_read_at_the_time_forecast(model, data):
     assert set(moved.get_level_values("ds")) == {gone}
 
 
-@pytest.mark.parametrize("name", ["ridge", "network on the log scale"])
+@pytest.mark.parametrize("name", ["ridge", "networks on the log scale"])
 def test_a_score_is_that_of_a_loop_for_series_that_end_apart(name, data, two_series):
     model = MODELS[name]
     X = data[1].rename_axis("ds").reset_index()

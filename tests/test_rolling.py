@@ -18,6 +18,7 @@ from fracts import (
     passes,
     rolling_sums,
 )
+from fracts.network import FracNetwork
 from fracts.scores import coverage, mase, naive_scale, pinball, rmsse
 
 pytestmark = pytest.mark.filterwarnings("ignore::fracts.checks.FitWarning")
@@ -28,9 +29,12 @@ LEVELS = [50, 90]
 @pytest.fixture(autouse=True)
 def lively_networks(monkeypatch, random_weights):
     """Networks get random weights in place of a training: none is silent, and a fit is fast."""
-    monkeypatch.setattr(
-        FracForecaster, "_train", lambda model, network, panel, seed: random_weights(network, seed % 1000)
-    )
+
+    def train(model, networks, panel, seeds):
+        model.network_ = FracNetwork.mean_of(networks)
+        random_weights(model.network_, seeds[0] % 1000)
+
+    monkeypatch.setattr(FracForecaster, "_train", train)
 
 
 def by_hand(model, y, cutoffs, every, window, horizon, level):

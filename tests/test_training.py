@@ -1,5 +1,6 @@
 """Training keeps to itself: silent, repeatable, and a network that gains nothing adds nothing."""
 
+import copy
 import random
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from fracts import FracForecaster
+from fracts import FracForecaster, training
 
 ROWS = 300
 
@@ -32,17 +33,22 @@ def noise(seed=0):
 def test_a_network_that_does_not_beat_the_linear_path_is_silenced():
     y = noise()
     model, linear = make(max_epochs=2, learning_rate=0.3).fit(y), make(n_layers=0).fit(y)
-    assert not model.network_kept_ and len(model.history_) > 1
+    assert not model.network_share_.any() and len(model.history_) > 1
     np.testing.assert_allclose(model.forecast(6, level=90), linear.forecast(6, level=90), rtol=1e-12)
 
 
-def test_the_weights_of_the_best_epoch_stay():
-    model = make(max_epochs=2, learning_rate=0.3).fit(noise())
-    losses = [epoch.held_out_loss for epoch in model.history_]
-    assert min(losses) == losses[0] < losses[-1]
-    untrained = make().fit(noise()[:60]).network_
-    for found, expected in zip(model.network_.parameters(), untrained.parameters(), strict=True):
-        assert torch.equal(found, expected)
+def test_the_weights_of_the_best_epoch_stay(monkeypatch):
+    found, settle = [], training.settle
+
+    @torch.no_grad()
+    def settled(network, held_out):
+        found.append(float(training._mean(*(training._losses(network, window) for window in held_out))))
+        return settle(network, held_out)
+
+    monkeypatch.setattr(training, "settle", settled)
+    losses = [epoch.held_out_loss for epoch in make(max_epochs=4, learning_rate=0.3).fit(noise()).history_]
+    assert found == pytest.approx([min(losses)], rel=1e-6)
+    assert losses.index(min(losses)) not in (0, len(losses) - 1)
 
 
 def tent(rows):
@@ -59,9 +65,41 @@ def test_a_network_that_beats_the_linear_path_is_kept():
     model = make(max_epochs=3, learning_rate=1e-2).fit(y[:500])
     linear = make(n_layers=0).fit(y[:500])
     losses = [epoch.held_out_loss for epoch in model.history_]
-    assert model.network_kept_
+    assert model.network_share_.all()
     assert min(losses) < 0.8 * losses[0]
     assert model.score(y[500:]) > linear.score(y[500:]) + 0.1
+
+
+def test_networks_that_are_averaged_are_trained_each_on_its_own():
+    y = tent(600)[:500]
+    one, three = (make(max_epochs=3, learning_rate=1e-2, n_networks=n).fit(y) for n in (1, 3))
+    epochs = len(one.history_)
+    assert one.history_[1:] == three.history_[1:epochs]
+    assert [epoch.epoch for epoch in three.history_] == 3 * [epoch.epoch for epoch in one.history_]
+    assert len({epoch.held_out_loss for epoch in three.history_ if epoch.epoch == 3}) == 3
+    assert three.network_share_.all() and len(three.network_.encoders) == 3
+    for a, b in zip(
+        one.network_.encoders[0].parameters(), three.network_.encoders[0].parameters(), strict=True
+    ):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_a_share_of_what_is_added_to_the_anchors_is_the_networks(share, random_weights):
+    y = tent(600)
+    model, linear = make().fit(y[:500]), make(n_layers=0).fit(y[:500])
+    anchors = copy.deepcopy(linear)
+    anchors._path = linear._path.leant(1.0)
+    random_weights(model.network_, 0)
+    model.network_.head.silence("stretch")
+    model.network_.head.share[:] = share
+    model._path = linear._path.leant(share)
+    model, linear, anchors = (one.apply(y) for one in (model, linear, anchors))
+    said = model.network_.head.moves(torch.from_numpy(model._state["features"])).detach().numpy()[0, 0]
+    scale = linear._path.memory.scaler.read(linear._state["sums"])[1]
+    expected = (1 - share) * linear.predict() + share * anchors.predict() + scale * said
+    np.testing.assert_allclose(model.predict(), expected, rtol=1e-5)
+    assert np.abs(said).min() > 0 and np.abs(linear.predict() - anchors.predict()).min() > 0
 
 
 @pytest.mark.parametrize("missing", [slice(200, 299), slice(1, 200), slice(100, 290)], ids=str)
@@ -108,7 +146,7 @@ def test_training_is_repeatable_to_the_bit_and_differs_by_seed():
     for a, b in zip(first.network_.parameters(), second.network_.parameters(), strict=True):
         assert torch.equal(a, b)
     np.testing.assert_array_equal(first.forecast(5, level=90), second.forecast(5, level=90))
-    starts = [make((7,), random_state=seed).fit(y[:60]).network_.encoder.embed.weight for seed in (4, 5)]
+    starts = [make((7,), random_state=seed).fit(y[:60]).network_.encoders[0].embed.weight for seed in (4, 5)]
     assert not torch.equal(*starts)
 
 
@@ -159,7 +197,7 @@ def test_replayed_graphs_train_as_launches_do(monkeypatch):
 
     def trained():
         model = make(max_epochs=3, learning_rate=1e-2, device="cuda").fit(y)
-        assert model.network_kept_
+        assert model.network_share_.all()
         return model.history_, model.forecast(6, level=90)
 
     (history, replayed), calls = trained(), []

@@ -13,6 +13,7 @@ import argparse
 import resource
 import time
 from dataclasses import replace
+from functools import partial
 
 from accuracy_data import TASKS
 from accuracy_protocols import PROTOCOLS
@@ -35,13 +36,16 @@ def models(device, seed, transform="auto"):
     return {
         "FracRidge": ridge,
         "FracForecaster": network,
+        # Trained for long, in large batches: of many series, and on a GPU.
+        **{f"FracForecaster, {n} networks": partial(network, n_networks=n, **LONG) for n in (1, 2, 4)},
         "FracForecaster, linear path": lambda h, seasons: network(h, seasons, n_layers=0),
         "FracRidge, return of the day": lambda h, seasons: ridge(h, seasons, past_only=(0,)),
     }
 
 
 DEFAULT = ["FracRidge", "FracForecaster", "FracForecaster, linear path"]
-RANDOM = {"FracForecaster"}  # whose rows differ from seed to seed
+LONG = {"batch_size": 64, "max_epochs": 120, "learning_rate": 5e-3}
+RANDOM = {"FracForecaster", *(f"FracForecaster, {n} networks" for n in (1, 2, 4))}  # rows differ by seed
 
 
 def run(task, make, part):

@@ -96,7 +96,7 @@ def check():
     """The torch pass and the numpy step agree over 200 rows, or nothing is timed."""
     encoder = FracEncoder(WIDTH, 1, HEADS, 0, MODES, TIMESCALES, torch.Generator().manual_seed(0))
     network = FracNetwork(
-        encoder, QuantileHead(WIDTH, torch.tensor([0.5]), torch.zeros(1, 1, 1)), np.empty(0)
+        [encoder], QuantileHead(WIDTH, torch.tensor([0.5]), torch.zeros(1, 1, 1)), np.empty(0)
     )
     u = np.random.default_rng(0).normal(size=200)
     times, state, plan = np.arange(200.0), as_arrays(encoder.empty(1)), plan_of(network)

@@ -202,7 +202,7 @@ class Training:
         errors = torch.randn(1, HORIZON, QUANTILES.size, generator=draws).sort(-1).values
         head = QuantileHead(SMALL_WIDTH, torch.from_numpy(QUANTILES), errors)
         frequencies = 2 * np.pi * np.arange(1, FREQUENCIES + 1) / 24
-        self.network = FracNetwork(encoder, head, frequencies).to(DEVICE)
+        self.network = FracNetwork([encoder], head, frequencies).to(DEVICE)
         self.weights = list(self.network.parameters())
         self.optimiser = torch.optim.AdamW(self.weights, 2e-3, weight_decay=0.01, capturable=CUDA)
         u = torch.randn(BATCH, LENGTH, dtype=torch.float64, generator=draws)

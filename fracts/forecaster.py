@@ -106,8 +106,8 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
         fit, load and apply make: after a change by hand `apply` a history.
     network_share_ : (horizon,), of the network in the median at each lead; with none there and in the widths
         it is left out.
-    history_ : list of (epoch, train_loss, held_out_loss), of one network after the other without the linear
-        path; epoch 0 is the anchors.
+    history_ : list of (epoch, train_loss, held_out_loss), of one network after the other, each alone; epoch 0
+        is the linear path.
     device_ : str, trained on. Weights, and a state that is asked for, come back to the CPU.
     covariates_ : list, the columns of `X`; the network sees each within ten standard deviations of its mean.
 
@@ -372,6 +372,8 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
     @classmethod
     def _unpacked(cls, parameters: dict[str, Any], learned: dict[str, Any]) -> Self:
         model = super()._unpacked(parameters, learned)
+        if not hasattr(model, "network_share_"):  # as in the first files
+            model.network_share_ = np.zeros(model.horizon)
         if (weights := learned.get("network_")) is not None:
             check_layers(weights, model.width, model.n_layers)
             networks = [model._new_network(torch.Generator()) for _ in range(model.n_networks)]

@@ -49,11 +49,13 @@ class Objective:
 
     def _losses_of_network(self, trial: Trial, model: Forecaster) -> Losses:
         linear = self.validation.losses(clone(model).set_params(n_layers=0)).whole
-        start = 0.0
+        start, latest = 0.0, -1
 
         def watcher(epoch: int, held_out_loss: float) -> None:
-            nonlocal start
-            start = held_out_loss if epoch == 0 else start
+            nonlocal start, latest
+            if epoch <= latest:  # of another network
+                return
+            start, latest = held_out_loss if epoch == 0 else start, epoch
             trial.report(linear * held_out_loss / start if start else linear, epoch)
             if trial.should_prune():
                 raise TrialPruned(f"after epoch {epoch}")

@@ -135,6 +135,13 @@ def _losses(network: FracNetwork, window: Window) -> Tensor:
     return window.weight[:, None, None] * torch.where(losses.isnan() & ~unknown, torch.inf, losses)
 
 
+def _losses_of_path(network: FracNetwork, window: Window) -> Tensor:
+    """Those of the linear path, where these rows were held out from it."""
+    errors = network.head.errors[window.group] * window.noise[:, None, None]
+    quantiles = window.linear[..., None] + errors[:, None]
+    return window.weight[:, None, None] * pinball(quantiles, window.rest, network.head.levels)
+
+
 def _trainer(max_epochs: int, device: str, *, progress: bool) -> lightning.Trainer:
     return lightning.Trainer(
         accelerator="gpu" if device.startswith("cuda") else "cpu",
@@ -171,7 +178,7 @@ class _Fitting(lightning.LightningModule):
         self.learning_rate, self.n_steps, self.patience = learning_rate, n_steps, patience
         self.history: list[Epoch] = []
         self.best: dict[str, Tensor] = {}
-        self.best_loss = float("inf")
+        self.best_loss, self.best_epoch = float("inf"), 0
         self.losses: list[Tensor] = []
 
     def configure_optimizers(self) -> OptimizerLRSchedulerConfig:
@@ -199,8 +206,7 @@ class _Fitting(lightning.LightningModule):
             first = losses[~losses.isfinite()][0]
             raise ValueError(f"the loss is {first.item()} in epoch {self.current_epoch}")
         self._record(self.current_epoch + 1, float(losses.mean()))
-        best = min(self.history, key=lambda epoch: epoch.held_out_loss)
-        if self.history[-1].epoch - best.epoch >= self.patience:
+        if self.history[-1].epoch - self.best_epoch >= self.patience:
             self.trainer.should_stop = True
 
     def _record(self, epoch: int, train_loss: float) -> None:
@@ -208,13 +214,14 @@ class _Fitting(lightning.LightningModule):
         with torch.no_grad():
             windows = [self.transfer_batch_to_device(w, self.device, 0) for w in self.held_out]
             held_out = float(_mean(*(_losses(self.network, w) for w in windows)))
+            told = held_out if epoch else float(_mean(*(_losses_of_path(self.network, w) for w in windows)))
         self.network.train()
-        self.history.append(Epoch(epoch, train_loss, held_out))
-        log.info("epoch %d: training loss %.5f, held-out loss %.5f", *self.history[-1])
         if held_out < self.best_loss:
-            self.best_loss = held_out
+            self.best_loss, self.best_epoch = held_out, epoch
             self.best = {name: w.detach().cpu().clone() for name, w in self.network.state_dict().items()}
-        tell(epoch, held_out)
+        self.history.append(Epoch(epoch, train_loss, told))
+        log.info("epoch %d: training loss %.5f, held-out loss %.5f", *self.history[-1])
+        tell(epoch, told)
 
 
 @contextmanager

@@ -255,7 +255,7 @@ def fitted_us(first_epochs: int, epochs: int) -> float:
         batches = RandomWindows(seen, 0, LENGTH, LENGTH, BATCH, 0)
         held_out = [seen.window(np.arange(4), np.zeros(4, np.int64), LENGTH)]
         start = time.perf_counter()
-        history, _ = train(
+        history = train(
             network,
             batches,
             held_out,

@@ -23,9 +23,9 @@ HORIZON, THREADS, REPEATS = 24, 2, 3
 # Parts of a fit by the function that holds them; a part inside another is taken out of the outer one.
 PARTS = {
     "season lengths, frequencies": [("seasons.py", "chosen_season_lengths"), ("recall.py", "linear_memory")],
-    "linear path": [("linear.py", "fit_linear")],
+    "linear path": [("linear_fit.py", "fit_linear")],
     "what it leaves over": [("windows.py", "of")],
-    "held-out loss": [("training.py", "_record"), ("training.py", "_kept")],
+    "held-out loss": [("training.py", "_record"), ("network_share.py", "settle")],
     "drawing windows": [("windows.py", "__iter__")],
     "network, forward": [("training.py", "training_step")],
     "network, backward": [("_tensor.py", "backward")],

@@ -190,7 +190,7 @@ def test_a_network_of_float64_comes_back_as_such(tmp_path, two_series, random_we
     random_weights(model.network_, 0)
     model.network_.double()
     loaded = through_a_file(model.apply(two_series), tmp_path)
-    assert loaded.network.dtype.itemsize == 8
+    assert loaded.network_.dtype.itemsize == 8
     pd.testing.assert_frame_equal(loaded.predict(), model.apply(two_series).predict(), check_exact=True)
 
 

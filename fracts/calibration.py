@@ -105,7 +105,9 @@ class Calibration:
                 shift = shift + self._path.known_part(known, group, calibrator.leads)
             return Outlook(due.median + due.scale * shift, due.scale * below, due.scale * above)
 
-        said = self._said(calibrator, state, reading, features)
+        # Where there is no value the linear path speaks alone.
+        spoken = np.where(np.isnan(panel.values)[..., None], np.nan, features)
+        said = self._said(calibrator, state, reading, spoken)
         return calibrator.along(state, panel, said, complete, rows)
 
     @staticmethod

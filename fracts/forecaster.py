@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -59,7 +60,7 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
     whose step, order and decay rate are set by every observation, and is trained on windows of the history to
     tell, as the linear path does, how far the next values lie from the anchors. At every lead the forecast is
     a mean of the two, by the shares that did best on the last fifth of the history, of which neither had seen
-    anything then; without a clear gain the linear path stays alone.
+    anything then. Without a clear gain, and after rows without a value, the linear path speaks alone.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
     n_heads : plain heads of a layer; each frequency of a season adds one.
     n_networks : trained one after the other from different weights, and averaged.
     window : rows of a training window. It does not limit the memory.
-    batch_size : windows of a training batch; "auto" for as many as hold 2048 rows.
+    batch_size : windows of a training batch, whose time they take; "auto" for as many as hold 2048 rows.
     max_epochs, learning_rate : of the training, which stops early by held-out time.
     forgetting : None, or what a row weighs beside the next one that `update(..., update_params=True)` learns
         from, above 0 and up to 1: the coefficients of the linear path are then learned on by recursive least
@@ -104,8 +105,7 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
     season_lengths_ : tuple of int.
     network_ : torch module; None where n_layers is 0. Single rows are stepped with a copy of its weights that
         fit, load and apply make: after a change by hand `apply` a history.
-    network_share_ : (horizon,), of the network in the median at each lead; with none there and in the widths
-        it is left out.
+    network_share_ : (horizon,), of the network in the median at each lead.
     history_ : list of (epoch, train_loss, held_out_loss), of one network after the other, each alone; epoch 0
         is the linear path.
     device_ : str, trained on. Weights, and a state that is asked for, come back to the CPU.
@@ -210,7 +210,6 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
         self.network_share_ = np.zeros(self.horizon)
         if self.n_layers:
             self._rows = typical_rows(panel)
-            # A pair for each network, of its weights and of its windows.
             seeds = np.random.SeedSequence(self.random_state).generate_state(2 * self.n_networks).tolist()
             networks = [self._new_network(torch.Generator().manual_seed(seed)) for seed in seeds[::2]]
             if (~np.isnan(panel.values)).any(0).sum() >= max(_MIN_ROWS, 10 * self.horizon):
@@ -234,17 +233,16 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
             trainer=self.trainer,
             verbose=self.verbose,
         )
-        self.network_share_ = shares.median.double().numpy()
-        self._path = self._path.leant(self.network_share_)
+        self.network_share_ = shares.median.double().numpy().round(6)
+        self._path = replace(self._path, share=self.network_share_)
 
     def _new_network(self, draws: torch.Generator) -> FracNetwork:
         frequencies = self._path.memory.bank.frequencies[:MAX_SEASONAL_HEADS]
         sizes = self.width, self.n_layers, self.n_heads, len(frequencies), self.n_modes
-        n_columns, n_known = self._path.memory.covariates.n_columns, self._covariates.n_known
-        timescales = self.timescales[0], self.timescales[1]
-        encoder = FracEncoder(*sizes, timescales, draws, self.window, n_columns)
-        levels, errors = torch.from_numpy(QUANTILES), torch.from_numpy(self._path.errors)
-        head = QuantileHead(self.width, levels, errors, n_known, draws)
+        n_columns, scales = self._path.memory.covariates.n_columns, (self.timescales[0], self.timescales[1])
+        encoder = FracEncoder(*sizes, scales, draws, self.window, n_columns)
+        told = torch.from_numpy(QUANTILES), torch.from_numpy(self._path.errors)
+        head = QuantileHead(self.width, *told, self._covariates.n_known, draws)
         return FracNetwork([encoder], head, frequencies).eval()
 
     def _start(self, panel: Panel, reading: History) -> None:
@@ -259,8 +257,7 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
     def _learned_on(self, rows: Continuation) -> dict[str, Any]:
         if self._recursion is None:
             return super()._learned_on(rows)
-        learned = learned_on(self._recursion, self._path, self._state, rows.whole(self._counts))
-        return learned | {"_path": learned["_path"].leant(self.network_share_)}
+        return learned_on(self._recursion, self._path, self._state, rows.whole(self._counts))
 
     def _empty_state(self, n_series: int) -> State:
         state, features = self._path.empty(self.series_ids_), None
@@ -303,7 +300,7 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         if self._plan is None:
             return super()._moves(calibrator, due, known)
-        shift, below, above = due_row(self._plan, due.features, calibrator.leads, known)
+        shift, below, above = np.nan_to_num(due_row(self._plan, due.features, calibrator.leads, known))
         return shift, np.exp(below), np.exp(above)
 
     def _encoded(
@@ -315,7 +312,7 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
                 torch.from_numpy(u),
                 torch.from_numpy(panel.times).expand(u.shape),
                 torch.from_numpy(_gaps(state, panel)).expand(u.shape),
-                as_state(state, self.n_networks * self.n_layers, network.dtype),
+                as_state(state, self.n_layers * len(network.encoders), network.dtype),
                 torch.from_numpy(panel.covariates),
             )
 
@@ -328,7 +325,11 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
             return super()._median(state, horizon)
         medians, scale = self._path.medians(state)
         if self._plan is not None:
-            shift_medians(self._plan, state["features"], state["ahead"], medians, scale)
+            since = self._path.memory.density.since(state)
+            at = slice(None) if since is None else np.flatnonzero(since == 0)
+            moved = medians[at]
+            shift_medians(self._plan, state["features"][at], state["ahead"][at], moved, scale[at])
+            medians[at] = moved
         return medians[:, :horizon]
 
     def _run(
@@ -357,6 +358,8 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
         moved = errors
         if self._plan is not None:
             moved = head_row(self._plan, state["features"], errors, state["ahead"])
+            if late is not None:
+                moved = np.where(late[:, None, None] > 0, errors, moved)
         mean = leads + (moved - errors) @ _MEAN_WEIGHTS
         mean = centre[:, None] + scale[:, None] * mean
         quantiles = centre[:, None, None] + scale[:, None, None] * (leads[..., None] + moved)
@@ -376,12 +379,12 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
             model.network_share_ = np.zeros(model.horizon)
         if (weights := learned.get("network_")) is not None:
             check_layers(weights, model.width, model.n_layers)
-            networks = [model._new_network(torch.Generator()) for _ in range(model.n_networks)]
-            model.network_ = FracNetwork.mean_of(networks)
+            fresh = [model._new_network(torch.Generator()) for _ in range(model.n_networks)]
+            model.network_ = FracNetwork.mean_of(fresh)
             load_weights(model.network_, weights)
         model._copy_weights()
         if model.network_ is not None:
-            n_layers = model.n_networks * model.n_layers
+            n_layers = model.n_layers * len(model.network_.encoders)
             model._state = held_now(model._state, n_layers, silent=model._plan is None)
         return model
 

@@ -58,6 +58,9 @@ class LinearPath:
     counts: NDArray[np.int64]  # (groups,), values that each group learned from
     weights: Array = field(default_factory=lambda: np.empty(0))  # (series,), what errors count; none: 1
     noise: Array = field(default_factory=lambda: np.empty(0))  # (series,), size of the errors; none: 1
+    share: Array = field(default_factory=lambda: np.empty(0))  # (horizon,), of a network beside it; none: 0
+
+    heard: Array = field(init=False, repr=False)  # as `coefficients`, what is said beside that network
 
     turned: Complex = field(init=False, repr=False)  # (groups, modes, horizon): leads are real parts
 
@@ -70,13 +73,19 @@ class LinearPath:
     leaning_apart: tuple[Array, Array] = field(init=False, repr=False)  # of seasons, and of smoothers
 
     def __post_init__(self) -> None:
-        bank = self.memory.bank
+        bank, size = self.memory.bank, self.memory.n_features + self.memory.covariates.n_known
+        heard = self.coefficients
+        if self.share.any():  # on its share the anchors are left, blended as usual among the groups
+            usual = np.zeros_like(heard[:1])
+            usual[:, size:] = heard[:, size:].mean(0)
+            heard = (1 - self.share) * heard + self.share * usual
+        object.__setattr__(self, "heard", heard)
         real, imaginary = np.split(self.mode_coefficients, [bank.tau.size], axis=1)
         turned = real.astype(complex)
         turned[:, bank.turning] -= 1j * imaginary
         object.__setattr__(self, "turned", turned)
         object.__setattr__(self, "middle", np.ascontiguousarray(self.errors[..., MEDIAN_AT]))
-        blend = self.coefficients[:, self.memory.n_features + self.memory.covariates.n_known :]
+        blend = heard[:, size:]
         object.__setattr__(self, "blend", np.ascontiguousarray(blend.swapaxes(1, 2)))
         weights = np.stack([1 - self.blend.sum(-1), *np.moveaxis(self.blend, -1, 0)])
         has_slots = [anchor is not None for anchor in self.memory.anchors]
@@ -88,7 +97,7 @@ class LinearPath:
     @property
     def mode_coefficients(self) -> Array:
         """(groups, features, horizon), those of the series' own modes."""
-        return self.coefficients[:, : self.memory.bank.feature_tau.size]
+        return self.heard[:, : self.memory.bank.feature_tau.size]
 
     def empty(self, ids: Sequence[Any]) -> State:
         """State of the series `ids` before any row.
@@ -132,7 +141,7 @@ class LinearPath:
             leads, centre, scale = self._around(state)
             return Reading(leads / scale[:, None], centre, scale)
         features, anchors, ahead, centre, scale = self.memory.read(state)
-        leads = _leads(features, anchors[0], ahead[0], self.coefficients, state["group"])
+        leads = _leads(features, anchors[0], ahead[0], self.heard, state["group"])
         return Reading(leads, centre, scale)
 
     def medians(self, state: State) -> tuple[Array, Array]:
@@ -175,7 +184,9 @@ class LinearPath:
 
     def _after(self, late: int, group: NDArray[np.int64]) -> tuple["LinearPath", NDArray[np.int64]]:
         """The path of series of each `group`, so many `late` steps after their last value, and their groups
-        in it."""
+        in it; a network then has no share."""
+        if self.share.any():
+            return replace(self, share=np.empty(0))._after(late, group)
         groups, group = np.unique(group, return_inverse=True)
         bank, horizon = self.memory.bank, self.memory.horizon
         leads = leads_after(np.array(late), horizon, bank.rhythm(horizon)) - 1
@@ -222,7 +233,7 @@ class LinearPath:
         for w in self.memory.walk(state, panel, told):
             at = rows[(rows >= w.rows.start) & (rows < w.rows.stop)] - w.rows.start
             seen = w.features[:, at], w.anchors[0][:, at], w.ahead[0][:, at]
-            leads.append(_leads(*seen, self.coefficients, state["group"]))
+            leads.append(_leads(*seen, self.heard, state["group"]))
             if since is not None:
                 self._put_late(leads[-1], since[:, w.rows][:, at], *seen, state["group"])
             spreads.append((w.centre, w.scale))
@@ -267,7 +278,7 @@ class LinearPath:
     def known_part(self, covariates: Array, group: NDArray[np.int64], leads: NDArray[np.int64]) -> Array:
         """What `covariates` (series, known), known in advance, add to each of `leads`: (series, leads)."""
         known = slice(self.memory.n_features, self.memory.n_features + covariates.shape[-1])
-        weights = self.coefficients[:, known, leads - 1]
+        weights = self.heard[:, known, leads - 1]
         own = weights[:1] if len(weights) == 1 else weights[group]
         part: Array = (covariates[:, None] @ own)[:, 0]
         return part
@@ -289,13 +300,6 @@ class LinearPath:
                 leads[:, at] = np.where(mine[:, at, None], said, leads[:, at])
             blocks.append((leads, w.centre, w.scale))
         return Reading(*(np.concatenate(parts, axis=1) for parts in zip(*blocks, strict=True)))
-
-    def leant(self, share: float | Array) -> "LinearPath":
-        """The path with a `share`, one or (horizon,), of the anchors alone, blended as usual."""
-        usual = np.zeros_like(self.coefficients[:1])
-        blend = slice(self.memory.n_features + self.memory.covariates.n_known, None)
-        usual[:, blend] = self.coefficients[:, blend].mean(0)
-        return replace(self, coefficients=(1 - share) * self.coefficients + share * usual)
 
     def spectrum(self, lead: int) -> pd.DataFrame:
         """Weight of every mode in the forecast of `lead`: series (None: all), period, timescale, weight.

@@ -70,7 +70,8 @@ class Rest:
         These are blended as was learned before the last fold, which tells how good a network is.
         """
         reading = path.held_out_readings(panel)
-        before = replace(path, coefficients=path.held_out[:, -1]).leant(1.0)
+        whole = np.ones(path.memory.horizon)
+        before = replace(path, coefficients=path.held_out[:, -1], share=whole)
         state = path.empty(path.ids)
         anchors = before.unaware(state, panel)[0].leads
         u = (panel.values - reading.centre) / reading.scale

@@ -3,6 +3,7 @@
 import copy
 import functools
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -155,6 +156,28 @@ def test_random_weights_bring_the_deep_path_to_life(random_weights, seasons):
     model.network_.head.silence(*PARTS)
     assert np.abs(moved - model.apply(y).forecast()).max() > 0.1 * spread
     assert np.abs(features[0] - features[1]).max() > 3e-4
+
+
+@pytest.mark.parametrize("calibration", ["held-out", "adaptive"])
+@pytest.mark.parametrize("late", [1, 2, 9])
+def test_after_rows_without_a_value_the_linear_path_speaks_alone(random_weights, late, calibration):
+    """Of series that end apart, each is forecast by what has a value of it at the last row."""
+    y = weekly(2)
+    y[-late:, 1] = np.nan
+    model = make((7,), calibration=calibration).fit(pd.DataFrame(weekly(2)))
+    linear = make((7,), calibration=calibration, n_layers=0).fit(pd.DataFrame(weekly(2)))
+    random_weights(model.network_, 0)
+    model._path = replace(model._path, share=np.array([0.0, 0.3, 1.0]))
+    model, linear = (one.apply(pd.DataFrame(y)) for one in (model, linear))
+    for said in (lambda one: one.predict().to_numpy(), lambda one: one.forecast(level=90)):
+        ours, theirs = said(model), said(linear)
+        assert (np.abs(ours - theirs)[:, 0] > 1e-3).all()
+        if calibration == "held-out":  # the other one has learned from what was said before
+            np.testing.assert_allclose(ours[:, 1], theirs[:, 1], rtol=1e-9)
+    again = model.apply(pd.DataFrame(y[: -late - 1]))
+    for row in y[-late - 1 :]:
+        again.learn_many(row)
+    np.testing.assert_allclose(again.forecast(level=90), model.forecast(level=90), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("n_rows", [1, 5000, 10_000])

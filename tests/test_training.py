@@ -4,6 +4,7 @@ import copy
 import random
 import subprocess
 import sys
+from dataclasses import replace
 
 import lightning
 import numpy as np
@@ -89,11 +90,11 @@ def test_a_share_of_what_is_added_to_the_anchors_is_the_networks(share, random_w
     y = tent(600)
     model, linear = make().fit(y[:500]), make(n_layers=0).fit(y[:500])
     anchors = copy.deepcopy(linear)
-    anchors._path = linear._path.leant(1.0)
+    anchors._path = replace(linear._path, share=np.ones(3))
     random_weights(model.network_, 0)
     model.network_.head.silence("stretch")
     model.network_.head.share[:] = share
-    model._path = linear._path.leant(share)
+    model._path = replace(linear._path, share=np.full(3, share))
     model, linear, anchors = (one.apply(y) for one in (model, linear, anchors))
     said = model.network_.head.moves(torch.from_numpy(model._state["features"])).detach().numpy()[0, 0]
     scale = linear._path.memory.scaler.read(linear._state["sums"])[1]

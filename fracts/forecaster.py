@@ -83,9 +83,9 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
     batch_size : windows of a training batch, whose time they take; "auto" for as many as hold 2048 rows.
     max_epochs, learning_rate : of the training, which stops early by held-out time.
     forgetting : None, or what a row weighs beside the next one that `update(..., update_params=True)` learns
-        from, above 0 and up to 1: the coefficients of the linear path are then learned on by recursive least
-        squares. Keeps a matrix of features by features for each lead, and for each series that has
-        coefficients of its own.
+        from, above 0 and up to 1: the linear path, and no network or its share, is then learned on by
+        recursive least squares. Keeps a matrix of features by features for each lead, and for each series
+        that has coefficients of its own.
     calibration : "held-out": intervals as wide as held-out errors ask for; "adaptive": they start there and
         learn from every value, each series for itself, by a conformal tracker (`fracts.conformal`).
     past_only : columns of `X` that are known up to now and not in advance, as measured weather is.

@@ -72,6 +72,7 @@ def network_response(network: FracNetwork, scaler: Scaler, rows: Panel, lags: In
         pushed = Panel(part.values + _PUSH * moved, part.times, part.covariates)
         features, _ = _encode(network, pushed, state)
         answer = (network.head.shift_of(features, lead).numpy() - still[:, window]) / _PUSH
+        answer[np.isnan(part.values)] = 0.0  # the linear path speaks alone there
         total[:length] += answer[ready[:, begin]].sum(0)
         count[:length] += ready[:, begin].sum()
     known = lags <= np.count_nonzero(count)

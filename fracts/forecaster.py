@@ -207,7 +207,6 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
         self.device_ = device_of(self.device)
         self.network_: FracNetwork | None = None
         self.history_: list[Epoch] = []
-        self.network_share_ = np.zeros(self.horizon)
         if self.n_layers:
             self._rows = typical_rows(panel)
             seeds = np.random.SeedSequence(self.random_state).generate_state(2 * self.n_networks).tolist()
@@ -220,7 +219,7 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
     def _train(self, networks: list[FracNetwork], panel: Panel, seeds: list[int]) -> None:
         from fracts.training import train_beside
 
-        self.network_, self.history_, shares = train_beside(
+        self.network_, self.history_, share = train_beside(
             networks,
             panel,
             self._path,
@@ -233,8 +232,11 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
             trainer=self.trainer,
             verbose=self.verbose,
         )
-        self.network_share_ = shares.median.double().numpy().round(6)
-        self._path = replace(self._path, share=self.network_share_)
+        self._path = replace(self._path, share=share.double().numpy().round(6))
+
+    @property
+    def network_share_(self) -> NDArray[np.float64]:
+        return self._path.share if self._path.share.size else np.zeros(self.horizon)
 
     def _new_network(self, draws: torch.Generator) -> FracNetwork:
         frequencies = self._path.memory.bank.frequencies[:MAX_SEASONAL_HEADS]
@@ -375,8 +377,6 @@ class FracForecaster(OnDevice, Calibration, Forecaster, Inspection):
     @classmethod
     def _unpacked(cls, parameters: dict[str, Any], learned: dict[str, Any]) -> Self:
         model = super()._unpacked(parameters, learned)
-        if not hasattr(model, "network_share_"):  # as in the first files
-            model.network_share_ = np.zeros(model.horizon)
         if (weights := learned.get("network_")) is not None:
             check_layers(weights, model.width, model.n_layers)
             fresh = [model._new_network(torch.Generator()) for _ in range(model.n_networks)]

@@ -24,13 +24,6 @@ _AS_GOOD = 1.0  # standard errors: of shares that are as good as the best the le
 _NEAR = 1.5  # times as far: leads that are judged together
 
 
-class Shares(NamedTuple):
-    """What a network has of a forecast at every lead: (horizon,) each."""
-
-    median: Tensor
-    widths: Tensor
-
-
 class _Tried(NamedTuple):
     """Held-out rows of a window, and what is said of them."""
 
@@ -43,8 +36,8 @@ class _Tried(NamedTuple):
 
 @one_thread()
 @torch.no_grad()
-def settle(network: FracNetwork, held_out: list[Window]) -> Shares:
-    """Give the network the shares that held-out time asks for, and return them.
+def settle(network: FracNetwork, held_out: list[Window]) -> Tensor:
+    """Give the network the shares that held-out time asks for, and return that of the median: (horizon,).
 
     A share of the median is judged beside the one number for each lead that would have been best: what a
     constant does for this time alone is no gain of a network. The widths stay those of the linear path on the
@@ -73,7 +66,7 @@ def settle(network: FracNetwork, held_out: list[Window]) -> Shares:
         head.hold_within(said.amin(0), said.amax(0))
     told = "on held-out time the network has %.2f of the median, %.2f of the widths"
     log.info(told, float(median.mean()), float(widths.mean()))
-    return Shares(median, widths)
+    return median
 
 
 def _tried(network: FracNetwork, window: Window) -> _Tried:

@@ -20,7 +20,7 @@ from fracts.epochs import tell
 from fracts.heads import pinball
 from fracts.linear import LinearPath
 from fracts.network import FracNetwork, one_thread
-from fracts.network_share import Shares, settle
+from fracts.network_share import settle
 from fracts.series import Panel
 from fracts.windows import Epoch, RandomWindows, Rest, Window, held_out_windows
 
@@ -44,9 +44,9 @@ def train_beside(
     device: str,
     trainer: Callable[[], lightning.Trainer] | None,
     verbose: int,
-) -> tuple[FracNetwork, list[Epoch], Shares]:
+) -> tuple[FracNetwork, list[Epoch], Tensor]:
     """Train `networks` on the history before the last fold of `path`, windows drawn by a seed for each: their
-    mean, settled beside `path`, the history of one after the other, and the shares of their mean.
+    mean, settled beside `path`, the history of one after the other, and the share of their mean, (horizon,).
 
     batch_size: windows at once; None for as many as hold a fixed number of rows. Raises what `train` does.
     """

@@ -180,7 +180,7 @@ class Moments:
         out = np.empty((len(cross) + len(kept), *self.cross.shape[1:]))
         complete = [lead for lead in range(self.count.size) if lead not in self.missing]
         for leads in ([complete] if complete else []) + [[lead] for lead in self.missing]:
-            gram, tie, own, kind = self._products(leads)
+            gram, tie, own, kind = self.products(leads)
             factor = cho_factor(gram + np.diag(penalty[:n]), overwrite_a=True, check_finite=False)
             plain = _solved(factor, cross[:n_unlike, leads, :n, None])
             plain = np.broadcast_to(plain, (len(cross), *plain.shape[1:]))
@@ -206,7 +206,7 @@ class Moments:
         found = np.zeros((len(penalties), 2, root.shape[1], self.count.size))
         complete = [lead for lead in range(self.count.size) if lead not in self.missing]
         for leads in ([complete] if complete else []) + [[lead] for lead in self.missing]:
-            gram, tie, own, kind = self._products(leads)
+            gram, tie, own, kind = self.products(leads)
             found[:, 1, :n, leads] = _degrees(gram, root[:, :n])
             for at, (t, o) in enumerate(zip(tie[0], own[0], strict=True)):
                 mine = [lead for lead, of_kind in zip(leads, kind, strict=True) if of_kind == at]
@@ -232,14 +232,7 @@ class Moments:
         error: Array = self.square - 2 * (coefficients * self.cross).sum(1) + fitted
         return error
 
-    def _kind(self, lead: Any) -> Any:
-        return lead % self.own.shape[1]
-
-    def _miss(self, lead: int, products: Products) -> None:
-        known = self.missing.get(lead)
-        self.missing[lead] = products if known is None else known.plus(products)
-
-    def _products(self, leads: list[int]) -> tuple[Array, Array, Array, NDArray[np.int64]]:
+    def products(self, leads: list[int]) -> tuple[Array, Array, Array, NDArray[np.int64]]:
         """`gram`, `tie` and `own` over the origins at which `leads` have a target, and the kind of each lead
         in the latter two. They are one lead, or miss none."""
         kinds, kind = np.unique(self._kind(np.array(leads)), return_inverse=True)
@@ -248,6 +241,13 @@ class Moments:
             missing = self.missing[leads[0]]
             gram, tie, own = gram - missing.gram, tie - missing.tie[:, None], own - missing.own[:, None]
         return gram, tie, own, kind
+
+    def _kind(self, lead: Any) -> Any:
+        return lead % self.own.shape[1]
+
+    def _miss(self, lead: int, products: Products) -> None:
+        known = self.missing.get(lead)
+        self.missing[lead] = products if known is None else known.plus(products)
 
 
 def _degrees(gram: Array, root: Array) -> Array:

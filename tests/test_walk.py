@@ -69,7 +69,6 @@ def test_seasons_and_panels_are_left_to_held_out_time():
 
 
 def test_a_walk_is_forecast_about_as_well_as_by_its_last_value():
-    """Of forty walks of 400 values FracRidge is 20 % behind where nothing tells it that they are walks."""
     ours = last = 0.0
     for seed in range(40):
         y = ar(1.0, 424, seed)

@@ -17,7 +17,7 @@ as those of the usual series; the more series there are, the less is taken for g
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -29,7 +29,6 @@ from fracts.folds import Share, overlaps
 from fracts.recall import LinearMemory
 from fracts.regression import Moments, Penalty
 from fracts.scaling import Array
-from fracts.walk import place_of_the_last_value, share_of_a_walk
 
 _CREDIT = 0.1  # of the log likelihood that is taken for granted
 _DIGITS = 10  # of a weight that tell which penalties are the loudest
@@ -70,14 +69,12 @@ class Mixture:
     penalties : each with the coefficients that `Moments.solve` tells for the anchors of the memory.
     weights : (penalties, answers, horizon), not negative and of sum 1 at every lead.
     verdict : that the weights were made of, where series add to it what they say each.
-    still : share of the last value alone, of which nothing is learned, beside the average.
     """
 
     memory: LinearMemory
     penalties: Sequence[Penalty]
     weights: Array
     verdict: Verdict | None = None
-    still: float = 0.0
 
     @classmethod
     def of_one(cls, memory: LinearMemory, penalty: Penalty) -> Self:
@@ -105,9 +102,6 @@ class Mixture:
             usual = np.stack([_mean(means[:n_kept], kept), _mean(means, free)])
             _, around, alone = moments.solve(own, usual, 1)
             average += free.sum(0) * around + kept.sum(0) * alone
-        if self.still:
-            average *= 1 - self.still
-            average[place_of_the_last_value(self.memory)] += self.still
         return average
 
 
@@ -133,8 +127,7 @@ def mixed(
     against = _credit(n_groups) / 2 * errors @ evidence(new, leads)
     against += _CREDIT / 2 * costs * _lacking(new)
     verdict = Verdict(penalties, against, leads)
-    average = _average(memory, verdict.of_the_loudest(most), None if pooled else verdict)
-    return replace(average, still=share_of_a_walk(memory, share, penalties))
+    return _average(memory, verdict.of_the_loudest(most), None if pooled else verdict)
 
 
 def mixed_of_each(mixture: Mixture, share: Share, n_groups: int, most: int) -> list[Mixture]:

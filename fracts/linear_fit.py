@@ -29,6 +29,7 @@ from fracts.regression import Penalty
 from fracts.scaling import Array
 from fracts.series import Panel
 from fracts.shares import are_apart, noise_of, noise_weights, sample_of, shares_of
+from fracts.unlearned import Unlearned
 
 UNTRIED = 0, Penalty(0.5, 0.0, 10.0)  # anchor and penalty where no held-out forecast tells
 _OWN_GAIN = 0.1  # of the log squared error, that is no doubt
@@ -92,9 +93,10 @@ def fit_linear(
         tried = choosing_leads(counts)
         whole = Share(panel, noise_weights(noise_of(memory, panel, tried)))
         shares = [whole] if pooled else shares_of(whole, memory)
+        penalties = _of_strength(PENALTIES, strength)
+        unlearned = Unlearned.of(memory, whole, penalties) if averaged else None
         if tried.size:
             looked_at = whole if pooled else sample_of(whole, memory)
-            penalties = _of_strength(PENALTIES, strength)
             mixture = _mixture(memory, looked_at, tried, counts, n_all, penalties, averaged)
         else:
             anchor, (penalty,) = UNTRIED[0], _of_strength([UNTRIED[1]], strength)
@@ -103,15 +105,15 @@ def fit_linear(
         n_groups = 1 if pooled else max(len(share.weights) for share in shares)
         at_once = _leads_at_once(mixture.memory, n_groups, holes)
         batches = np.array_split(leads, -(-leads.size // at_once))
-        untried = not tried.size
         most = _most_penalties(n_all, memory.horizon)
         solved = []
         for share in shares:
             mixtures = [mixture] if pooled else mixed_of_each(mixture, share, n_all, most)
-            solved.append(_solve(mixtures, share, batches, pooled, untried))
+            solved.append(_solve(mixtures, unlearned, share, batches, pooled, tried))
         coefficients, held_out, errors, noise = (np.concatenate(parts) for parts in zip(*solved, strict=True))
     seen = values.sum(keepdims=True) if pooled else values
-    learned = mixture.memory, coefficients, held_out, errors, mixture.best
+    memory = mixture.memory if unlearned is None else unlearned.memory
+    learned = memory, coefficients, held_out, errors, mixture.best
     return LinearPath(*learned, tuple(ids), seen, whole.weights, noise)
 
 
@@ -165,30 +167,34 @@ def _moves(panel: Panel) -> bool:
 
 def _solve(
     mixtures: Sequence[Mixture],
+    unlearned: Unlearned | None,
     share: Share,
     batches: Sequence[NDArray[np.int64]],
     pooled: bool,
-    untried: bool,
+    tried_leads: NDArray[np.int64],
 ) -> tuple[Array, Array, Array, Array]:
     """Coefficients, held-out coefficients, quantiles of the errors and noise, as a `LinearPath` has them.
 
-    untried: no held-out forecast tells how far the first origins may be trusted. A trend widens the scale, so
-    what they say of a lead, in the scale of few values, is many times what it is after more; they then count
-    in the units of the series.
+    tried_leads: at which held-out forecasts are asked. Where there are none, none tells how far the first
+    origins may be trusted. A trend widens the scale, so what they say of a lead, in the scale of few values,
+    is many times what it is after more; they then count in the units of the series.
     """
     n_groups = 1 if pooled else len(share.weights)
     folds, groups, memory = range(1, len(FOLDS) + 1), list(enumerate(mixtures)), mixtures[0].memory
     final, tried = [], []
     for leads in batches:
-        moments = FoldMoments.of(memory, share, leads, n_groups, pooled=pooled, in_units=untried)
+        moments = FoldMoments.of(memory, share, leads, n_groups, pooled=pooled, in_units=not tried_leads.size)
         final.append([mixture.solve(moments.whole(g), leads) for g, mixture in groups])
         tried.append([[mixture.solve(moments.before(f, g), leads) for f in folds] for g, mixture in groups])
-    held_out = np.concatenate(tried, axis=-1)
+    whole, held_out = np.concatenate(final, axis=-1), np.concatenate(tried, axis=-1)
+    if unlearned is not None:
+        memory, shares = unlearned.memory, unlearned.shares(share, held_out[0], tried_leads)
+        whole, held_out = unlearned.beside(whole, shares), unlearned.beside(held_out, shares)
     errors = held_out_errors(memory, share.panel, held_out)
     n_series, horizon = len(share.weights), memory.horizon
     if not pooled or n_series == 1:
         quantiles = own_quantiles(errors, n_series, overlaps(share.panel, np.arange(horizon)))
-        return np.concatenate(final, axis=-1), held_out, quantiles, np.ones(n_series)
+        return whole, held_out, quantiles, np.ones(n_series)
     noise = noise_in(errors, n_series)
     quantiles = shared_quantiles(errors, noise, horizon)
-    return np.concatenate(final, axis=-1), held_out, quantiles, noise
+    return whole, held_out, quantiles, noise

@@ -39,7 +39,6 @@ _SMOOTHED_SEASON = 64  # steps, above which a season is not smoothed, at thirty 
 _BLOCK_ROWS = 4096  # whose states are held at once
 _BLOCK_NUMBERS = 2**20  # in those states
 
-
 Anchor = SeasonSlots | Smoothers
 
 
@@ -377,15 +376,18 @@ def beside_smoothing(memory: LinearMemory, panel: Panel, *, pooled: bool) -> Lin
     Only beside all other anchors, and not with covariates: what is heard by its errors cannot tell what it
     saw of these.
     """
-    values, anchors = (~np.isnan(panel.values)).sum(1), memory.anchors
+    values, all_anchors = (~np.isnan(panel.values)).sum(1), None in memory.anchors[:-1]
     short = pooled and len(values) > 1 and np.median(values) < _SHORT
-    if not short or len(anchors) == 1 or None not in anchors or memory.covariates.n_columns:
-        return memory
-    seasons = dict.fromkeys(anchor.season_length for anchor in anchors if anchor)
-    lengths = tuple(length for length in seasons if 1 < length <= _SMOOTHED_SEASON)
+    return with_smoothing(memory) if short and all_anchors and not memory.covariates.n_columns else memory
+
+
+def with_smoothing(memory: LinearMemory) -> LinearMemory:
+    """`memory` with exponential smoothing as its last anchors, of the seasons of the others."""
+    seasons = dict.fromkeys(a.season_length for a in memory.anchors if a and a.season_length > 1)
+    lengths = tuple(length for length in seasons if length <= _SMOOTHED_SEASON)
     smoothers = tuple(Smoothers(lengths, drifts) for drifts in DRIFTS)
     covariates = replace(memory.covariates, anchors=(*memory.covariates.anchors, *[None for _ in smoothers]))
-    return replace(memory, anchors=(*anchors, *smoothers), covariates=covariates)
+    return replace(memory, anchors=(*memory.anchors, *smoothers), covariates=covariates)
 
 
 def _profiles(season_length: int) -> tuple[SeasonSlots, ...]:

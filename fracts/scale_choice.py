@@ -38,7 +38,7 @@ def logarithm_is_better(
     Examples
     --------
     >>> steps = np.random.default_rng(0).normal(size=(1, 600))
-    >>> grown = Panel(np.exp(steps.cumsum(1) / 5), np.arange(600.0))
+    >>> grown = Panel(np.exp(np.arange(600) / 100 + steps / 5), np.arange(600.0))
     >>> logarithm_is_better(grown, "auto", 2, 8, (1.0, 1024.0), 1024.0, ())
     True
     """

@@ -69,7 +69,8 @@ def test_so_it_is_with_covariates():
 def test_in_real_time_it_is_the_nearest_lead():
     draws = np.random.default_rng(0)
     stamps = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.cumsum(draws.integers(40, 80, 300)), unit="s")
-    model = FracRidge(HORIZON, season_lengths=()).fit(pd.Series(walks(300, 1)[:, 0], stamps), base_step="60s")
+    model = FracRidge(HORIZON, season_lengths=(), anchor="last")
+    model.fit(pd.Series(walks(300, 1)[:, 0], stamps), base_step="60s")
     before = model.forecast(level=90)
     late = model.update(pd.Series([nan], [stamps[-1] + pd.Timedelta("138s")])).forecast(level=90)
     np.testing.assert_allclose(late[: HORIZON - 2], before[2:], rtol=0, atol=1e-9)

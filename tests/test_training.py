@@ -47,7 +47,7 @@ def test_the_weights_of_the_best_epoch_stay(monkeypatch):
         return settle(network, held_out)
 
     monkeypatch.setattr(training, "settle", settled)
-    losses = [epoch.held_out_loss for epoch in make(max_epochs=4, learning_rate=0.3).fit(noise()).history_]
+    losses = [epoch.held_out_loss for epoch in make(max_epochs=6, learning_rate=0.1).fit(noise()).history_]
     assert found == pytest.approx([min(losses)], rel=1e-6)
     assert losses.index(min(losses)) not in (0, len(losses) - 1)
 

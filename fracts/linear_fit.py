@@ -94,7 +94,6 @@ def fit_linear(
         whole = Share(panel, noise_weights(noise_of(memory, panel, tried)))
         shares = [whole] if pooled else shares_of(whole, memory)
         penalties = _of_strength(PENALTIES, strength)
-        unlearned = Unlearned.of(memory, whole, penalties) if averaged else None
         if tried.size:
             looked_at = whole if pooled else sample_of(whole, memory)
             mixture = _mixture(memory, looked_at, tried, counts, n_all, penalties, averaged)
@@ -106,15 +105,19 @@ def fit_linear(
         at_once = _leads_at_once(mixture.memory, n_groups, holes)
         batches = np.array_split(leads, -(-leads.size // at_once))
         most = _most_penalties(n_all, memory.horizon)
-        solved = []
+        solved, learned = [], mixture.memory
         for share in shares:
             mixtures = [mixture] if pooled else mixed_of_each(mixture, share, n_all, most)
-            solved.append(_solve(mixtures, unlearned, share, batches, pooled, tried))
+            final, held_out = _solve(mixtures, share, batches, pooled, tried)
+            if averaged and len(values) == 1:
+                alone = Unlearned.of(memory, share, penalties, held_out[0], tried)
+                if alone is not None:
+                    learned, final, held_out = alone.memory, alone.beside(final), alone.beside(held_out)
+            solved.append((final, held_out, *_errors(learned, share, held_out, pooled)))
         coefficients, held_out, errors, noise = (np.concatenate(parts) for parts in zip(*solved, strict=True))
     seen = values.sum(keepdims=True) if pooled else values
-    memory = mixture.memory if unlearned is None else unlearned.memory
-    learned = memory, coefficients, held_out, errors, mixture.best
-    return LinearPath(*learned, tuple(ids), seen, whole.weights, noise)
+    told = coefficients, held_out, errors, mixture.best
+    return LinearPath(learned, *told, tuple(ids), seen, whole.weights, noise)
 
 
 def _mixture(
@@ -167,34 +170,35 @@ def _moves(panel: Panel) -> bool:
 
 def _solve(
     mixtures: Sequence[Mixture],
-    unlearned: Unlearned | None,
     share: Share,
     batches: Sequence[NDArray[np.int64]],
     pooled: bool,
-    tried_leads: NDArray[np.int64],
-) -> tuple[Array, Array, Array, Array]:
-    """Coefficients, held-out coefficients, quantiles of the errors and noise, as a `LinearPath` has them.
+    tried: NDArray[np.int64],
+) -> tuple[Array, Array]:
+    """Coefficients, and those of held-out forecasts, as a `LinearPath` has them.
 
-    tried_leads: at which held-out forecasts are asked. Where there are none, none tells how far the first
+    tried: leads of which held-out forecasts were tried. Where there are none, none tells how far the first
     origins may be trusted. A trend widens the scale, so what they say of a lead, in the scale of few values,
     is many times what it is after more; they then count in the units of the series.
     """
     n_groups = 1 if pooled else len(share.weights)
     folds, groups, memory = range(1, len(FOLDS) + 1), list(enumerate(mixtures)), mixtures[0].memory
-    final, tried = [], []
+    final, held_out = [], []
     for leads in batches:
-        moments = FoldMoments.of(memory, share, leads, n_groups, pooled=pooled, in_units=not tried_leads.size)
+        moments = FoldMoments.of(memory, share, leads, n_groups, pooled=pooled, in_units=not tried.size)
         final.append([mixture.solve(moments.whole(g), leads) for g, mixture in groups])
-        tried.append([[mixture.solve(moments.before(f, g), leads) for f in folds] for g, mixture in groups])
-    whole, held_out = np.concatenate(final, axis=-1), np.concatenate(tried, axis=-1)
-    if unlearned is not None:
-        memory, shares = unlearned.memory, unlearned.shares(share, held_out[0], tried_leads)
-        whole, held_out = unlearned.beside(whole, shares), unlearned.beside(held_out, shares)
+        held_out.append(
+            [[mixture.solve(moments.before(f, g), leads) for f in folds] for g, mixture in groups]
+        )
+    return np.concatenate(final, axis=-1), np.concatenate(held_out, axis=-1)
+
+
+def _errors(memory: LinearMemory, share: Share, held_out: Array, pooled: bool) -> tuple[Array, Array]:
+    """Quantiles of the held-out errors, and the noise of each series, as a `LinearPath` has them."""
     errors = held_out_errors(memory, share.panel, held_out)
     n_series, horizon = len(share.weights), memory.horizon
     if not pooled or n_series == 1:
         quantiles = own_quantiles(errors, n_series, overlaps(share.panel, np.arange(horizon)))
-        return whole, held_out, quantiles, np.ones(n_series)
+        return quantiles, np.ones(n_series)
     noise = noise_in(errors, n_series)
-    quantiles = shared_quantiles(errors, noise, horizon)
-    return whole, held_out, quantiles, noise
+    return shared_quantiles(errors, noise, horizon), noise

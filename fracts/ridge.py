@@ -41,7 +41,10 @@ class FracRidge(Calibration, Forecaster, Inspection):
     once: the forecast is an average over them, at every lead by the errors of rolling origins in time, and
     where those of a lead are few by those of shorter leads as well.
     Several short series that share coefficients (fewer than 512 values in the usual one) lean on exponential
-    smoothing as well, of each by the gains, the season and the trend that were right for it. What is held out
+    smoothing as well, of each by the gains, the season and the trend that were right for it. A single series
+    of up to 4,096 values leans on this, and without seasons one of any length on its last value, by the
+    probability that nothing learned forecasts it better: by the marginal likelihood of its single steps and,
+    at every lead, by held-out errors. What is held out
     are shares of the values seen, of each series where it has coefficients of its own or most end early, else
     of all together.
 
@@ -59,7 +62,7 @@ class FracRidge(Calibration, Forecaster, Inspection):
     penalty : strength of the prior, as the number of observations that outweigh it; "auto" averages over
         several.
     anchor : what to lean on: the "centre" of a series, its "last" value, a profile of its "season"; "auto"
-        averages over all, over fractional noise, and over the smoothing of short series.
+        averages over all, over fractional noise, and over exponential smoothing.
     forgetting : None, or what a row weighs beside the next one that `update(..., update_params=True)` learns
         from, above 0 and up to 1: the coefficients, of the best penalty and anchor alone, are then learned on
         by recursive least squares. Keeps a matrix of features by features for each lead, and for each series

@@ -32,7 +32,7 @@ def noise(seed=0):
 
 
 def test_a_network_that_does_not_beat_the_linear_path_is_silenced():
-    y = noise()
+    y = noise(1)
     model, linear = make(max_epochs=2, learning_rate=0.3).fit(y), make(n_layers=0).fit(y)
     assert not model.network_share_.any() and len(model.history_) > 1
     np.testing.assert_allclose(model.forecast(6, level=90), linear.forecast(6, level=90), rtol=1e-12)

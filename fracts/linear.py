@@ -59,6 +59,7 @@ class LinearPath:
     weights: Array = field(default_factory=lambda: np.empty(0))  # (series,), what errors count; none: 1
     noise: Array = field(default_factory=lambda: np.empty(0))  # (series,), size of the errors; none: 1
     share: Array = field(default_factory=lambda: np.empty(0))  # (horizon,), of a network beside it; none: 0
+    alone: Array = field(default_factory=lambda: np.empty(0))  # (horizon,), of what is not learned; none: 0
 
     heard: Array = field(init=False, repr=False)  # as `coefficients`, what is said beside that network
 

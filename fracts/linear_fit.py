@@ -105,19 +105,20 @@ def fit_linear(
         at_once = _leads_at_once(mixture.memory, n_groups, holes)
         batches = np.array_split(leads, -(-leads.size // at_once))
         most = _most_penalties(n_all, memory.horizon)
-        solved, learned = [], mixture.memory
+        solved, learned, unlearned = [], mixture.memory, np.empty(0)
         for share in shares:
             mixtures = [mixture] if pooled else mixed_of_each(mixture, share, n_all, most)
             final, held_out = _solve(mixtures, share, batches, pooled, tried)
             if averaged and len(values) == 1:
                 alone = Unlearned.of(memory, share, penalties, held_out[0], tried)
                 if alone is not None:
-                    learned, final, held_out = alone.memory, alone.beside(final), alone.beside(held_out)
+                    learned, unlearned = alone.memory, alone.shares.sum(0)
+                    final, held_out = alone.beside(final), alone.beside(held_out)
             solved.append((final, held_out, *_errors(learned, share, held_out, pooled)))
         coefficients, held_out, errors, noise = (np.concatenate(parts) for parts in zip(*solved, strict=True))
     seen = values.sum(keepdims=True) if pooled else values
     told = coefficients, held_out, errors, mixture.best
-    return LinearPath(learned, *told, tuple(ids), seen, whole.weights, noise)
+    return LinearPath(learned, *told, tuple(ids), seen, whole.weights, noise, alone=unlearned)
 
 
 def _mixture(

@@ -36,9 +36,10 @@ class _Tried(NamedTuple):
 
 @one_thread()
 @torch.no_grad()
-def settle(network: FracNetwork, held_out: list[Window]) -> Tensor:
+def settle(network: FracNetwork, held_out: list[Window], learned: Tensor) -> Tensor:
     """Give the network the shares that held-out time asks for, and return that of the median: (horizon,).
 
+    learned: (horizon,), part of the linear path that was learned; a network has a share of that alone.
     A share of the median is judged beside the one number for each lead that would have been best: what a
     constant does for this time alone is no gain of a network. The widths stay those of the linear path on the
     average, narrower by as much as the median has become better; how they change is of the network. The
@@ -48,7 +49,8 @@ def settle(network: FracNetwork, held_out: list[Window]) -> Tensor:
     head, tried = network.head, [_tried(network, window) for window in held_out]
     near, nothing = _nearness(head.share.shape[1]), torch.zeros(head.share.shape[1])
     unbiased = _absolute(head, tried, nothing, _bias(head, tried))
-    median = _clearly_best(unbiased @ near, [_absolute(head, tried, share) @ near for share in SHARES])
+    losses = [_absolute(head, tried, share * learned) @ near for share in SHARES]
+    median = learned * _clearly_best(unbiased @ near, losses)
     level = (_absolute(head, tried, median).mean(0) / _absolute(head, tried, nothing).mean(0)).log()
     level = level.nan_to_num(0.0, 0.0, 0.0)
     said = torch.cat([t.moves[~t.rest.isnan().all(-1)] for t in tried])

@@ -67,7 +67,8 @@ def train_beside(
             verbose=verbose,
         )
     whole = FracNetwork.mean_of(networks)
-    return whole, history, settle(whole, held_out)
+    learned = 1 - path.alone if path.alone.size else np.ones(path.memory.horizon)
+    return whole, history, settle(whole, held_out, torch.from_numpy(learned).float())
 
 
 @one_thread()

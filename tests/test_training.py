@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from fracts import FracForecaster, training
+from fracts.linear_fit import fit_linear
 
 ROWS = 300
 
@@ -42,9 +43,9 @@ def test_the_weights_of_the_best_epoch_stay(monkeypatch):
     found, settle = [], training.settle
 
     @torch.no_grad()
-    def settled(network, held_out):
+    def settled(network, held_out, learned):
         found.append(float(training._mean(*(training._losses(network, window) for window in held_out))))
-        return settle(network, held_out)
+        return settle(network, held_out, learned)
 
     monkeypatch.setattr(training, "settle", settled)
     losses = [epoch.held_out_loss for epoch in make(max_epochs=6, learning_rate=0.1).fit(noise()).history_]
@@ -69,6 +70,17 @@ def test_a_network_that_beats_the_linear_path_is_kept():
     assert model.network_share_.all()
     assert min(losses) < 0.8 * losses[0]
     assert model.score(y[500:]) > linear.score(y[500:]) + 0.1
+
+
+def test_a_network_has_a_share_of_what_was_learned_alone(monkeypatch):
+    y, fit = tent(500), "fracts.forecaster.fit_linear"
+    whole = make(max_epochs=3, learning_rate=1e-2).fit(y)
+    monkeypatch.setattr(
+        fit, lambda *args, **options: replace(fit_linear(*args, **options), alone=np.full(3, 0.8))
+    )
+    part = make(max_epochs=3, learning_rate=1e-2).fit(y)
+    assert whole.network_share_.max() > 0.2 >= part.network_share_.max() > 0
+    np.testing.assert_allclose(part.network_.head.share[0], part.network_share_, rtol=1e-5)
 
 
 def test_networks_that_are_averaged_are_trained_each_on_its_own():

@@ -49,7 +49,7 @@ def settle(network: FracNetwork, held_out: list[Window], learned: Tensor) -> Ten
     head, tried = network.head, [_tried(network, window) for window in held_out]
     near, nothing = _nearness(head.share.shape[1]), torch.zeros(head.share.shape[1])
     unbiased = _absolute(head, tried, nothing, _bias(head, tried))
-    losses = [_absolute(head, tried, share * learned) @ near for share in SHARES]
+    losses = [_absolute(head, tried, share) @ near for share in SHARES]
     median = learned * _clearly_best(unbiased @ near, losses)
     level = (_absolute(head, tried, median).mean(0) / _absolute(head, tried, nothing).mean(0)).log()
     level = level.nan_to_num(0.0, 0.0, 0.0)
